@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "root.h"
 
+#include "../guards.h"
+
 #include <errno.h>
 #include <grp.h>
 #include <linux/audit.h>
@@ -9,10 +11,12 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define RIGHT(name) (1ull << CAP_##name)
@@ -140,13 +144,62 @@ void keep_rights(const struct policy *policy)
 
 /* The C library loads what answers for the user database when it is first asked: here, once, before there are orders;
  * else each process that is forked for one would do it.  What it answers is never kept: each asks for itself. */
-void open_user_database(void)
+static void ask_for_root(void)
 {
     gid_t groups[256];
     int count = (int)COUNT(groups);
     const struct passwd *root = getpwuid(0);
     if (root)
         (void)getgrouplist(root->pw_name, root->pw_gid, groups, &count);
+}
+
+static int complain_to UNGUARDED("written before the only signal that reads it") = -1;
+
+static void no_answer(int number)
+{
+    static const char line[] = "gid 110 the user database does not answer\n"; /* 110: ETIMEDOUT */
+    (void)number;
+    if (complain_to >= 0)
+        (void)!write(complain_to, line, sizeof line - 1);
+    _exit(LAUNCH_FAILED);
+}
+
+/* From here on this process ends, with a line on STATUS, unless the user database answers in time.  It is the handler
+ * that ends it: the first process of a pid namespace does not die of what is left to the kernel. */
+void expect_names(int status, unsigned seconds)
+{
+    const struct sigaction action = {.sa_handler = no_answer};
+    sigset_t late;
+    sigemptyset(&late);
+    sigaddset(&late, SIGALRM);
+    complain_to = status;
+    sigaction(SIGALRM, &action, NULL);
+    alarm(seconds);
+    sigprocmask(SIG_UNBLOCK, &late, NULL);
+}
+
+void names_are_known(void)
+{
+    sigset_t late;
+    sigemptyset(&late);
+    sigaddset(&late, SIGALRM);
+    sigprocmask(SIG_BLOCK, &late, NULL);
+    alarm(0);
+    signal(SIGALRM, SIG_DFL);
+}
+
+/* Asked by a process that may be given up first: where the database does not answer, this program begins all the same. */
+void open_user_database(void)
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        expect_names(-1, NAMES_S);
+        ask_for_root();
+        _exit(0);
+    }
+    if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        ask_for_root();
 }
 
 /* As the user database has it; a listed account without a name has the group of the list. */

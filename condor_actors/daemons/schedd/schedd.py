@@ -22,7 +22,7 @@ from twisted.python.failure import Failure
 from condor_actors.accounts import NotYet
 from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
 from condor_actors.actors.supervision import StoreUnavailable
-from condor_actors.actors.workers import Workers
+from condor_actors.actors.workers import InWorker, Workers, at_once
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.rights import is_user
@@ -94,6 +94,7 @@ class ScheddEdges:
         accounts: what a process that has dropped root orders of its helper; None: it has none.
         records: the event log of all jobs, histories as text.
         raw_clock: the wall clock as it is set, by which certificates are judged; None: nobody sets it.
+        in_worker: runs what starts processes and asks for users.
     """
 
     store: QueueStore
@@ -106,6 +107,7 @@ class ScheddEdges:
     accounts: JobAccounts | None = None
     records: Records = attrs.field(factory=Records)
     raw_clock: Callable[[], float] | None = None
+    in_worker: InWorker = at_once
 
 
 @attrs.frozen
@@ -352,16 +354,23 @@ class ScheddActor(CoreActor):
         super().receive(Delivery(message=event, sender=Address("", ""), answerable=False))
 
     def _start_host(self, effect: StartHost) -> None:
-        try:
-            pid = self._edges.processes.start(effect.host_id, effect.owner)
-        except NotYet:
+        """On a worker: it is an order to the helper, and the owner is looked up first."""
+        processes = self._edges.processes
+
+        def start() -> HostStarted:
+            pid = processes.start(effect.host_id, effect.owner)
+            return HostStarted(effect.host_id, pid, processes.birth(pid))
+
+        self.context.defer_to_turn(self._edges.in_worker(start), lambda result: self._host_started(effect, result))
+
+    def _host_started(self, effect: StartHost, result: HostStarted | Failure) -> None:
+        if not isinstance(result, Failure):
+            self._to_core(result)
+        elif result.check(NotYet) is not None:
             self.context.set_timer(("host", effect), USERS_AGAIN_S)
-            return
-        except OSError as error:
-            self.context.log.error("cannot start a shadow host: {error}", error=error)
-            return
-        started = HostStarted(effect.host_id, pid, self._edges.processes.birth(pid))
-        self.context.defer_to_turn(succeed(started), self._to_core)
+        else:
+            result.trap(OSError)
+            self.context.log.error("cannot start a shadow host: {error}", error=result.value)
 
     def _assign_host(self, effect: AssignHost) -> None:
         try:
@@ -373,10 +382,7 @@ class ScheddActor(CoreActor):
             self.context.log.error("user {owner} does not exist on this machine: no shadow host for it",
                                    owner=effect.owner)
             return
-        try:
-            self._edges.spool.make_folder_of(effect.owner)
-        except OSError as error:  # its jobs run all the same; what they leave cannot be kept
-            self.context.log.error("no folder for what runs of {owner} leave: {error}", owner=effect.owner, error=error)
+        self._edges.spool.make_folder_of(effect.owner)
         self.context.tell(effect.address, BecomeOwner(
             owner=effect.owner, uid=user.uid, gid=user.gid, credential=self._edges.mint(effect.owner),
             spool_dir=str(self._edges.spool.folder_of(effect.owner))))
@@ -501,7 +507,7 @@ def make_daemon(config: Config, world: World) -> Daemon:
     accounts = job_accounts(config)
     settings = settings_of(config, machine, accounts)
     reactor: Any = world.reactor_time  # the real one: threads report to it
-    questions, removals = (Workers(reactor, config.seconds("USER_FILE_TIMEOUT")) for _ in range(2))
+    questions, removals, starts = (Workers(reactor, config.seconds("USER_FILE_TIMEOUT")) for _ in range(3))
     spool = Path(settings.spool)
     store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool, patient=True)
     epochs = Epochs(epoch_settings(config))
@@ -515,5 +521,6 @@ def make_daemon(config: Config, world: World) -> Daemon:
         reidentify=getattr(world.post, "reidentify", lambda node, name, uid: None),
         uid=world.uid, accounts=accounts,
         records=Records(record_settings(config), world.wall_clock, epochs), raw_clock=time.time,
+        in_worker=starts.run if world.processes is None else at_once,
     )
     return ScheddDaemon(settings, world, edges)

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -89,11 +90,16 @@ class RealHostProcesses:
         self._log_folder = log
         self._accounts = accounts
         self._ordered: set[int] = set()
+        self._starting = threading.Lock()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self.log = Logger("condor.schedd")
 
     def start(self, host_id: str, owner: str) -> int:
-        """As the protocol says."""
+        """As the protocol says; on any thread."""
+        with self._starting:  # one new log at a time
+            return self._start(host_id, owner)
+
+    def _start(self, host_id: str, owner: str) -> int:
         self._reap()
         forget_old_logs(self._log_folder)
         if self._accounts is not None:

@@ -64,11 +64,13 @@ class Spool:
         return self.root / OWNERS / owner
 
     def make_folder_of(self, owner: str) -> None:
-        """Make it.  It is not the owner's, what is in it is: nobody can put other folders into the places of those.
+        """Make it, on a worker.  It is not the owner's, what is in it is: nobody can put other folders into the places
+        of those.  Where it cannot be made, the log says so: jobs run all the same; what they leave cannot be kept."""
+        self._in_worker(self._make_kept, owner).addErrback(
+            lambda failure: self._log.error("no folder for what runs of {owner} leave: {error}", owner=owner,
+                                            error=failure.value))
 
-        Raises:
-            OSError: it cannot be made.
-        """
+    def _make_kept(self, owner: str) -> None:
         for name in KEPT:
             self._folders.make_kept(self.folder_of(owner) / name, owner)
 

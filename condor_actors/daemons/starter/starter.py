@@ -91,6 +91,7 @@ class Starter(Actor):
         self._ended: Ended | None = None
         self._began_s = 0.0
         self._tries = 0
+        self._opening = False
         self._asked: Delivery | None = None
         self.streams = OutputStreams(self)
         self._watch = LimitWatch(self)
@@ -225,16 +226,47 @@ class Starter(Actor):
         self._inputs.prepare()
 
     def _start(self, effect: jr.Start) -> None:
-        assert self.sandbox is not None
+        """The folder becomes the job's and its files are opened beside the reactor: the one is an order to the helper,
+        the other touches whatever file system the job's directory is on.  Then the program is launched, in a turn."""
+        sandbox = self.sandbox
+        assert sandbox is not None
+
+        def ready() -> tuple[list[int], tuple[int, int, int]]:
+            opened: list[int] = []
+            try:
+                self._make_places(sandbox)
+                return opened, self._open_standard(opened)
+            except BaseException:
+                close_quietly(*opened)
+                raise
+
+        self._opening = True
+        self.context.defer_to_turn(self.held.in_thread(ready), self._opened)
+
+    def _opened(self, result: Any) -> None:
+        """The files are open, unless something has overtaken the start meanwhile."""
+        self._opening = False
+        if isinstance(result, Failure):
+            result.trap(OSError)
+            self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: {result.value}"))
+            return
+        opened, streams = result
+        if self.core.state is not jr.StarterState.STARTING:
+            close_quietly(*opened)
+            if self.core.state is jr.StarterState.CLEARING:
+                self._kill_tree()
+            else:
+                self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: it was to go before it began"))
+            return
+        self._launch_with(opened, streams)
+
+    def _launch_with(self, opened: list[int], streams: tuple[int, int, int]) -> None:
         claim = self.claim
-        opened: list[int] = []
         try:
-            self._make_places(self.sandbox)
-            stdin, stdout, stderr = self._open_standard(opened)
             processes = self.processes = self.held.processes = self.edges.processes_for(claim, self.run_id)
             processes.share(self._share())
             self._began_s = self.context.now_s()
-            self._launched = self._launch(processes, self._plan(stdin, stdout, stderr))
+            self._launched = self._launch(processes, self._plan(*streams))
         except OSError as error:
             self.decide(jr.StartFailed(f"Error from {claim.slot_name}: {error}"))
             return
@@ -242,6 +274,8 @@ class Starter(Actor):
             close_quietly(*opened)
         if self._share().idle:
             processes.share(self._share())
+        if self.core.suspended:
+            processes.freeze()
         self.streams.go_on_later()
 
     def _make_places(self, sandbox: Sandbox) -> None:
@@ -374,6 +408,8 @@ class Starter(Actor):
 
     def _kill_tree(self, effect: Effect | None = None) -> None:
         """Kill; when nothing is left say so, else look again soon."""
+        if self._opening:  # what is being made ready hears of it
+            return
         processes = self.processes
         left = processes.kill() if processes is not None else 0
         if left == 0 and self.core.state is jr.StarterState.CLEARING:

@@ -1,13 +1,17 @@
 """Orders to ``condor_root``, the helper that stays root; ``native/root/root.h`` has the protocol.
 
-Theory: a process has one helper or none, for all of its life.  An order waits for its answer; threads may order at the
-same time: whoever waits reads the next answer, his own or another's.  Where there is no helper a process has its own
-rights only, and callers do what they can with those.
+Theory: a process has one helper or none, for all of its life.  An order waits for its answer, which a thread reads;
+threads may order at the same time.  What touches files or asks for users is ordered on workers: the helper's processes
+may take long for it.  A reactor orders only what the helper answers at once (*start*, *program*, *watch*), waits for
+that no longer than :data:`PATIENCE_S`, and for a signal not at all.  A program whose start was given up is ended when
+it comes up after all.  Where there is no helper a process has its own rights only, and callers do what they can with
+those.
 """
 
 from __future__ import annotations
 
 import array
+import contextlib
 import errno
 import fcntl
 import os
@@ -20,6 +24,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 import attrs
+from twisted.python.threadable import isInIOThread
 
 from condor_actors.machine.native.programs import root_helper_path
 
@@ -36,6 +41,14 @@ SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 OPENING = os.O_ACCMODE | os.O_CREAT | os.O_EXCL | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_DIRECTORY
 
 
+PATIENCE_S = 2.0
+"""So long a reactor waits for an answer, which the helper itself gives at once, unless its process stands still.  After
+it has waited in vain it does not wait at all, until the helper has answered something."""
+
+GONE = "the helper that has root's rights is gone"
+SILENT = "the helper that has root's rights does not answer"
+
+
 class HelperGone(OSError):
     """The helper has ended; so does its daemon."""
 
@@ -46,6 +59,9 @@ class _Answer:
     value: int
     reason: str
     descriptor: int
+
+
+NO_ANSWER = _Answer(0, 0, "", -1)
 
 
 class RootHelper:
@@ -60,8 +76,10 @@ class RootHelper:
         self._socket = channel
         self._number = 0
         self._lock = threading.Condition()
-        self._reading = False
-        self._gone = False
+        self._reader: threading.Thread | None = None
+        self._gone = self._is_silent = False
+        self._under_way: dict[int, int] = {}
+        self._given_up: set[int] = set()
         self._answers: dict[int, _Answer] = {}
 
     def start(self, uid: int, words: Sequence[str], variables: Sequence[str], groups: Sequence[str],
@@ -98,7 +116,8 @@ class RootHelper:
         return answer.descriptor
 
     def signal(self, pid: int, number: int) -> None:
-        """Send a signal to a process of an account that may be ordered for."""
+        """Send a signal to a process of an account that may be ordered for; a reactor does not hear whether it was
+        refused."""
         process = os.pidfd_open(pid)
         try:
             self._order(SIGNAL, 0, (process,), number=number)
@@ -148,42 +167,85 @@ class RootHelper:
         raw = os.fsencode(text)
         if len(raw) >= 4096:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), text)
+        on_reactor = isInIOThread()
         with self._lock:
+            if on_reactor and self._is_silent and kind != SIGNAL:
+                raise OSError(errno.ETIMEDOUT, SILENT)
             self._number += 1
             mine = self._number
+            self._under_way[mine] = kind
+            if kind != READY and self._reader is None:  # not before the end of root: a thread would keep it
+                self._reader = threading.Thread(target=self._read, name="helper", daemon=True)
+                self._reader.start()
         order = ORDER.pack(MAGIC, kind, mine, uid, flags, mode, number, len(descriptors), extra, raw)
         control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
         try:
-            self._socket.sendmsg([order], control)
+            self._socket.sendmsg([order], control, socket.MSG_DONTWAIT if on_reactor else 0)
+        except BlockingIOError:
+            with self._lock:
+                del self._under_way[mine]
+                self._is_silent = True
+            if kind == SIGNAL:
+                raise PermissionError(errno.EPERM, SILENT) from None
+            raise OSError(errno.ETIMEDOUT, SILENT) from None
         except OSError as error:
-            raise HelperGone(errno.EPIPE, "the helper that has root's rights is gone") from error
-        answer = self._wait(mine)
+            raise HelperGone(errno.EPIPE, GONE) from error
+        if kind == READY:
+            self._take_answer()
+        if on_reactor and kind == SIGNAL:
+            with self._lock:
+                self._given_up.add(mine)
+            return NO_ANSWER
+        answer = self._wait(mine, PATIENCE_S if on_reactor else None)
         if answer.error:
             raise OSError(answer.error, answer.reason or os.strerror(answer.error), text or None)
         return answer
 
-    def _wait(self, mine: int) -> _Answer:
-        """The answer to one's own order; the answers to others' that come first are theirs."""
+    def _wait(self, mine: int, patience_s: float | None) -> _Answer:
+        """The answer to one's own order."""
         with self._lock:
-            while mine not in self._answers:
-                if self._gone:
-                    raise HelperGone(errno.EPIPE, "the helper that has root's rights is gone")
-                if self._reading:
-                    self._lock.wait()
-                    continue
-                self._reading = True
-                self._lock.release()
-                try:
-                    number, answer = self._receive()
-                finally:
-                    self._lock.acquire()
-                    self._reading = False
-                    self._lock.notify_all()
-                if answer is None:
-                    self._gone = True
-                else:
-                    self._answers[number] = answer
-            return self._answers.pop(mine)
+            self._lock.wait_for(lambda: mine in self._answers or self._gone, patience_s)
+            if mine in self._answers:
+                return self._answers.pop(mine)
+            if self._gone:
+                raise HelperGone(errno.EPIPE, GONE)
+            self._given_up.add(mine)
+            self._is_silent = True
+            raise OSError(errno.ETIMEDOUT, SILENT)
+
+    def _read(self) -> None:
+        while self._take_answer():
+            pass
+
+    def _take_answer(self) -> bool:
+        """Give an answer to who waits for it; False: there are no more.  What nobody waits for any more is undone."""
+        number, answer = self._receive()
+        with self._lock:
+            self._is_silent = False
+            kind = self._under_way.pop(number, 0)
+            unwanted = number in self._given_up
+            self._given_up.discard(number)
+            if answer is None:
+                self._gone = True
+            elif not unwanted:
+                self._answers[number] = answer
+            self._lock.notify_all()
+        if answer is not None and unwanted:
+            if answer.descriptor >= 0:
+                os.close(answer.descriptor)
+            if kind in (START, PROGRAM) and not answer.error:
+                threading.Thread(target=self._end, args=(answer.value,), name="late", daemon=True).start()
+        return answer is not None
+
+    def _end(self, pid: int) -> None:
+        """A program that came up when its start had been given up: nobody knows of it."""
+        with contextlib.suppress(OSError):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except PermissionError:
+                self.signal(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
 
     def _receive(self) -> tuple[int, _Answer | None]:
         try:
