@@ -71,7 +71,47 @@ def test_the_end_of_node_0_ends_the_others(pool: PersonalPool) -> None:
     assert (ad["ExitCode"], ad["NumShadowStarts"]) == (3, 1)
 
 
-@pytest.mark.parametrize("line", ["machine_count = 2\nqueue 2", "queue", "machine_count = 0\nqueue"])
+def test_groups_of_nodes_have_arguments_and_requirements_of_their_own(pool: PersonalPool) -> None:
+    here = folder(pool, "groups")
+    program(here, '#!/bin/sh\necho "$1 is $_CONDOR_PROCNO of $_CONDOR_NPROCS on $_CONDOR_SLOT"\n')
+    cluster = pool.submit(f"""
+        universe = parallel
+        initialdir = {here}
+        executable = member.sh
+        output = out.$(Node)
+        log = groups.log
+        +ParallelShutdownPolicy = "WAIT_FOR_ALL"
+        machine_count = 1
+        arguments = head
+        requirements = SlotID == 3
+        queue
+        machine_count = 2
+        arguments = tail
+        requirements = SlotID < 3
+        queue
+    """)
+    pool.wait(str(here / "groups.log"))
+    said = [(here / f"out.{node}").read_text().split() for node in range(3)]
+    assert said[0] == ["head", "is", "0", "of", "3", "on", "slot3"]
+    assert [words[:3] for words in said[1:]] == [["tail", "is", str(node)] for node in (1, 2)]
+    assert {words[-1] for words in said[1:]} == {"slot1", "slot2"}
+    (ad,) = pool.history(str(cluster))
+    assert (ad["MinHosts"], ad["GangSizes"]) == (3, "1,2")
+
+
+def test_a_gang_that_is_vacated_runs_again_as_a_whole(pool: PersonalPool) -> None:
+    here = folder(pool, "vacated")
+    cluster = long_gang(pool, here, 2)
+    members(pool, here, 2)
+    pool.run("condor_vacate_job", str(cluster))
+    members(pool, here, 4)
+    (here / "go").touch()
+    pool.wait(str(here / "gang.log"))
+    (ad,) = pool.history(str(cluster))
+    assert (ad["NumShadowStarts"], ad["NumVacates"], ad["ExitCode"]) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("line", ["queue", "machine_count = 0\nqueue"])
 def test_what_no_gang_can_be_is_refused(pool: PersonalPool, line: str) -> None:
     done = pool.tool("condor_submit", stdin=f"universe = parallel\nexecutable = /bin/true\n{line}\n")
     assert done.returncode == 1

@@ -85,7 +85,9 @@ schedd administrator -      all    RemoteWallClockTime LastRemoteWallClockTime C
 schedd administrator -      all    CommittedSlotTime CumulativeRemoteUserCpu CumulativeRemoteSysCpu TotalSuspensions
 schedd administrator -      all    LastSuspensionTime CumulativeSuspensionTime CommittedSuspensionTime
 schedd administrator -      all    PreviousCkptGeneration
-schedd nobody        -      all    GangClaims GangOutcome GangReason GangHoldCode GangHoldSubCode RemoteHosts Scheduler
+schedd nobody        -      all    GangClaims GangOutcome GangReason GangHoldCode GangHoldSubCode GangEnded* GangSizes
+schedd nobody        -      all    RemoteHosts Scheduler
+schedd nobody        -      owner  GangGroup*
 
 # what a run tells of itself
 schedd administrator shadow all    NumJobStarts JobCurrentStartExecutingDate JobCurrentFinishTransferOutputDate

@@ -17,7 +17,7 @@ from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError
 from condor_actors.cores.checkpoint_seals import Generation, key_of_owner, make_ticket
 from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
-from condor_actors.cores.schedd.gangs.gang import Gang, is_gang, member_text
+from condor_actors.cores.schedd.gangs.gang import Gang, is_gang
 from condor_actors.cores.schedd.gangs.gang_runs import GangRuns
 from condor_actors.cores.schedd.job_attributes import reported
 from condor_actors.cores.schedd.job_notices import JobNotices
@@ -206,9 +206,7 @@ class RunTable:
             return StartRun(run_id=run.run_id, job_ad=run.job.text, claim_id="", secret="", starter_node="",
                             slot_name="", slot_ad=b"", lease_s=lease_s, reattach=reattach)
         row = run.claim.row
-        text = run.job.text
-        if run.gang is not None:
-            text = member_text(text, run.node, self.gangs.hosts(run.job))
+        text = run.job.text if run.gang is None else self.gangs.order_text(run)
         key = key_of_owner(self._context.checkpoint_key, run.job.cluster.user)
         floor = Generation.from_text(run.job.ad.get_str("PreviousCkptGeneration"))
         return StartRun(run_id=run.run_id, job_ad=text, claim_id=row.claim_id, secret=row.secret,

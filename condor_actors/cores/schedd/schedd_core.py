@@ -95,7 +95,7 @@ class ScheddCore:
         self.demand = SubmitterAdvertiser(context, started_s, version)
         self.claims = ClaimTable(context, self.transitions, self.demand.flock)
         self.requests = RequestPages(context, self.transitions, self.demand.flock, self.claims.unreachable,
-                                     lambda: self.claims.room, self.claims.gathering.wanted)
+                                     lambda: self.claims.room, self.claims.gathering)
         self.hosts = ShadowHosts(context)
         self.policy = JobPolicy(context, self.transitions)
         self.runs = RunTable(context, self.transitions, self.notices, self.claims, self.hosts, self.policy)

@@ -19,6 +19,7 @@ from condor_actors.classads.evaluation.budget import TURN_STEPS, Meter
 from condor_actors.cores.schedd.charging import CHARGED_TO
 from condor_actors.cores.schedd.gangs.gang import is_gang
 from condor_actors.cores.schedd.gangs.gang import objection as gang_objection
+from condor_actors.cores.schedd.gangs.groups import merged
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Cluster, Job
@@ -246,6 +247,16 @@ class Submissions:
                 raise _Invalid(problem)
             self._check_requirements(ad)
             meter.refuse_when_spent()
+        if rows and is_gang(rows[0][1]):
+            if first.spool and len(rows) > 1:
+                raise _Invalid("universe = parallel: the files of several groups of nodes cannot be spooled: submit "
+                               "without -spool, or with one queue statement")
+            rows = [(rows[0][0], merged(common, [ad for _, ad in rows]))]
+            problem = gang_objection(rows[0][1], 1)
+            if problem:
+                raise _Invalid(problem)
+            total = 1
+            common.store("TotalSubmitProcs", 1)
         cluster = Cluster(number, delivery.identity.user, common, total)
         if not rows or len({proc for proc, _ in rows}) != len(rows):
             raise _Invalid(f"cluster {number}: no jobs, or two of the same number")

@@ -32,7 +32,7 @@ from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.claims.start_pacing import StartPacing
 from condor_actors.cores.schedd.claims.unreachable_startds import UnreachableStartds
 from condor_actors.cores.schedd.gangs.gang import is_gang
-from condor_actors.cores.schedd.gangs.gathering import Gathering
+from condor_actors.cores.schedd.gangs.gathering import GROUP_STEP, Gathering
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
@@ -191,8 +191,10 @@ class ClaimTable:
                 continue
             if not self._flock.sends(realm, job.ad, self._context.now_s):
                 continue
+            text, group = job.text, match.autocluster // GROUP_STEP
             if is_gang(job.ad):  # it stands where it stood until all its claims are there
-                if realm or not self.gathering.ask(job):
+                text = b"" if realm else self.gathering.ask(job, group)
+                if not text:
                     continue
             else:
                 self._transitions.withdraw(job)
@@ -205,7 +207,7 @@ class ClaimTable:
             patience_s += CROWD_S * (len(self._asked) // CROWD)
             context.ask(
                 Address(match.startd_address, "startd"),
-                RequestClaim(slot_name=match.slot_name, capability=match.capability, job_ad=job.text,
+                RequestClaim(slot_name=match.slot_name, capability=match.capability, job_ad=text,
                              owner=job.cluster.user, submitter=submitter, schedd_name=context.settings.name,
                              lease_s=context.settings.claim_lease_s, schedd_node=context.my_address,
                              checkpoint_key=key_of_owner(context.checkpoint_key, job.cluster.user)),
@@ -215,7 +217,7 @@ class ClaimTable:
     def _job_for(self, match: Match, submitter: str) -> Job | None:
         autocluster = self._context.autoclusters.by_number.get(match.autocluster)
         if autocluster is not None and autocluster.submitter == submitter and autocluster.waiting:
-            return autocluster.head()
+            return self.gathering.of_cluster_class(autocluster)
         cluster, _, proc = match.job_id.partition(".")
         job = self._context.queue.job(int(cluster), int(proc)) if proc.isdecimal() and cluster.isdecimal() else None
         if job is None or not job.ready or job.order is None:
@@ -232,7 +234,7 @@ class ClaimTable:
             return
         asked.job.reserved = False
         if is_gang(asked.job.ad):
-            self.gathering.answered(asked.job)
+            self.gathering.answered(asked.job, asked.match.autocluster // GROUP_STEP)
         self.unreachable.on_reply(asked.match.startd_address, message)
         self._judge_pool(realm_of_host(host_of(asked.match.startd_address)), message)
         if not isinstance(message, ClaimGranted):
@@ -264,7 +266,7 @@ class ClaimTable:
         self._transitions.offer(asked.job)
         if not is_gang(asked.job.ad):
             self.use(claim, asked.job)
-        elif not self.gathering.takes(claim, asked.job, fits=True):
+        elif not self.gathering.takes(claim, asked.job):
             self.use(claim)
 
     def _judge_pool(self, realm: str, answer: Any) -> None:
@@ -321,7 +323,7 @@ class ClaimTable:
             first = self._next(claim)
         job = first
         if job is not None and is_gang(job.ad):
-            if not self.gathering.takes(claim, job, fits=True):
+            if not self.gathering.takes(claim, job):
                 self._rest(claim)
             return
         if job is None:
@@ -363,7 +365,7 @@ class ClaimTable:
             return False
         if claim.realm and not self._flock.sends(claim.realm, job.ad, self._context.now_s):
             return False  # by the terms for that pool
-        return not is_gang(job.ad) or (not claim.realm and self.gathering.wanted(job) > 0)
+        return not is_gang(job.ad) or (not claim.realm and bool(self.gathering.wanted(job)))
 
     def _begin_gang(self, job: Job, claims: Sequence[HeldClaim]) -> bool:
         """All claims of a gang are there: it begins, if it may now."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 from condor_actors.cores.flocking import FlockLevels, home_name
 from condor_actors.cores.schedd.autoclusters import Listing, was_refused
 from condor_actors.cores.schedd.claims.unreachable_startds import UnreachableStartds
 from condor_actors.cores.schedd.gangs.gang import is_gang
+from condor_actors.cores.schedd.gangs.gathering import GROUP_STEP, Gathering
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.schedd_context import ScheddContext
@@ -32,7 +33,7 @@ class RequestPages:
         flock: which submitters are offered to which pools.
         unreachable: the startds that negotiators are asked to avoid.
         room: how many more claims may be asked for.
-        gang: how many more may be asked for in the name of a gang.
+        gangs: for which gang claims are gathered.
 
     Attributes:
         cut: submitters who want more than they could say the last time.
@@ -40,13 +41,13 @@ class RequestPages:
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions, flock: FlockLevels,
                  unreachable: UnreachableStartds, room: Callable[[], int],
-                 gang: Callable[[Job], int]) -> None:
+                 gangs: Gathering) -> None:
         self._context = context
         self._transitions = transitions
         self._flock = flock
         self._unreachable = unreachable
         self._room = room
-        self._gang = gang
+        self._gangs = gangs
         self._listings: dict[tuple[str, str], Listing] = {}
         self._significant: dict[str, tuple[str, ...]] = {}
         """What tells jobs apart to the negotiators of each pool."""
@@ -87,14 +88,15 @@ class RequestPages:
                                         avoided=self._unreachable.named())
             autocluster = listing.autoclusters[listing.next]
             listing.next += 1
-            job = autocluster.head()
+            job = self._gangs.of_cluster_class(autocluster)
             if job is None or (realm and not self._flock.sends(realm, job.ad, context.now_s)):
                 continue
+            if is_gang(job.ad):
+                for request in () if realm else self._of_gang(job, autocluster.number, listing):
+                    size += len(request.job_ad) + 40
+                    found.append(request)
+                continue
             count = min(listing.room, autocluster.waiting)
-            if is_gang(job.ad):  # of several gangs the first; other pools' machines are too far for one
-                count = 0 if realm else min(listing.room, self._gang(job))
-                if not count:
-                    continue
             listing.room -= 0 if was_refused(job) else count
             text = job.text
             size += len(text) + 40
@@ -102,6 +104,15 @@ class RequestPages:
         if listing.next < len(listing.autoclusters):
             self.cut.add(key[0])
         return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self._unreachable.named())
+
+    def _of_gang(self, job: Job, autocluster: int, listing: Listing) -> Iterator[ResourceRequest]:
+        """One request for each group of its nodes; machines of other pools are too far for one."""
+        for group, wanted, text in self._gangs.wanted(job):
+            count = min(listing.room, wanted)
+            listing.room -= 0 if was_refused(job) else count
+            if count > 0:
+                yield ResourceRequest(autocluster=autocluster + group * GROUP_STEP, job_id=job.name, count=count,
+                                      job_ad=text)
 
     def _listing(self, key: tuple[str, str], cursor: int) -> Listing:
         """Where the last page for a submitter and a pool ended, or from the beginning."""

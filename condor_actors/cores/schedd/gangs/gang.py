@@ -36,6 +36,7 @@ __all__ = ["MOST_MEMBERS", "ROWS", "TABLE", "Gang", "GangState", "MemberBroke", 
            "member_id", "member_text", "node_of", "objection", "size_of"]
 
 MOST_MEMBERS = 1_000
+MOST_GROUPS = 50
 NODE_MARK = b"#pArAlLeLnOdE#"
 """What stands for a member's number in the ad of its job, as HTCondor's submit language has it."""
 
@@ -73,7 +74,7 @@ class Gang:
         waits_for_all: whether the end of node 0 is not the gang's (ParallelShutdownPolicy).
         living: the members that have not ended, by node.
         outcome: what decides about the job, once that is known.
-        facts: what each member said of itself last, by node.
+        facts: what each living member said of itself last, by node.
     """
 
     gang_id: str
@@ -92,11 +93,11 @@ class Gang:
         return before is GangState.GOING and self.state is GangState.ENDING
 
     def total(self, name: str) -> float:
-        """The sum of an attribute over the members."""
+        """The sum of an attribute over the living members."""
         return sum(ad.get_float(name) for ad in self.facts.values())
 
     def most(self, name: str) -> int:
-        """The largest value of an attribute among the members."""
+        """The largest value of an attribute among the living members."""
         return max((ad.get_int(name) for ad in self.facts.values()), default=0)
 
     def validate(self) -> None:
@@ -209,10 +210,9 @@ def objection(ad: ClassAd, procs: int) -> str:
     if not is_gang(ad):
         return ""
     size = ad.evaluate("MinHosts")
-    if procs != 1:
-        return ("universe = parallel: several queue statements in one cluster would be groups of nodes with "
-                "requirements of their own, which are not done: submit one description with one queue for each gang, "
-                "and say with machine_count how many machines it needs")
+    if not 1 <= procs <= MOST_GROUPS:
+        return (f"universe = parallel: the {procs} jobs of one cluster are groups of one gang's nodes; there may be "
+                f"{MOST_GROUPS} at most")
     if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST_MEMBERS:
         return f"machine_count = {ad.expression('MinHosts')}: a gang has 1 to {MOST_MEMBERS} nodes"
     if ad.get_str("WhenToTransferOutput").upper() == "ON_EXIT_OR_EVICT":

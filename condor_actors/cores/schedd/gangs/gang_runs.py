@@ -18,8 +18,10 @@ from condor_actors.cores.schedd.gangs.gang import (
     MemberExited,
     gang_of,
     member_id,
+    member_text,
     node_of,
 )
+from condor_actors.cores.schedd.gangs.groups import group_of_node, groups_of
 from condor_actors.cores.schedd.job_attributes import reported
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
@@ -35,7 +37,8 @@ __all__ = ["GangRuns"]
 
 SUMS = ("RemoteUserCpu", "RemoteSysCpu", "RunBytesSent", "RunBytesRecvd")
 MOST = ("ImageSize", "ResidentSetSize", "MemoryUsage", "DiskUsage")
-OUTCOME = ("GangOutcome", "GangReason", "GangHoldCode", "GangHoldSubCode")
+OUTCOME = ("GangOutcome", "GangReason", "GangHoldCode", "GangHoldSubCode", *(f"GangEnded{name}" for name in SUMS))
+"""What a schedd that dies must find of a gang: what decides about its job, and what its members that are over used."""
 
 
 class GangRuns:
@@ -85,6 +88,12 @@ class GangRuns:
         """The machines of a job's gang, by node."""
         return [name.rpartition("@")[2] for name in job.ad.get_str("RemoteHosts").split(",")]
 
+    def order_text(self, run: Run) -> bytes:
+        """The job's ad as a member's shadow gets it."""
+        groups = groups_of(run.job.ad)
+        text = run.job.text + group_of_node(groups, run.node).text
+        return member_text(text, run.node, self.hosts(run.job))
+
     def report(self, run: Run, gang: Gang, text: bytes, *, final: bool = False) -> bytes:
         """What a member says of itself, as it goes into the job's ad: how much all of them use, and of node 0 the rest.
 
@@ -109,8 +118,13 @@ class GangRuns:
             if final:
                 told[name] = job.get_int(name) + known.get_int(f"Run{name}")
         for name in SUMS:
-            told[name] = round(gang.total(name), 3) if name.endswith("Cpu") else int(gang.total(name))
+            total = job.get_float(f"GangEnded{name}") + gang.total(name)
+            told[name] = round(total, 3) if name.endswith("Cpu") else int(total)
         told.update({name: gang.most(name) for name in MOST if gang.most(name)})
+        if final:
+            self._context.queue.set(run.job, **{
+                f"GangEnded{name}": job.get_float(f"GangEnded{name}") + known.get_float(name) for name in SUMS})
+            del gang.facts[run.node]
         return told.to_bytes()
 
     def ended(self, run: Run, gang: Gang, message: RunEnded) -> None:

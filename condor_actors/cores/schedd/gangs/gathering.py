@@ -19,17 +19,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from condor_actors.classads import match_ads
+from condor_actors.classads import ClassAd, match_ads
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.gangs.gang import size_of
+from condor_actors.cores.schedd.gangs.groups import Group, assignment, groups_of
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.state_table import InvariantBroken
 
 if TYPE_CHECKING:
+    from condor_actors.cores.schedd.autoclusters import Autocluster
     from condor_actors.cores.schedd.job_queue import Job
 
-__all__ = ["Gathering"]
+__all__ = ["GROUP_STEP", "Gathering"]
+
+GROUP_STEP = 1 << 40
+"""What the autocluster's number of a request has more for each group of a gang's nodes."""
 
 MOST_TURNS = 6
 """A gang that has failed so often or more stands aside for that many times UNUSED_CLAIM_TIMEOUT."""
@@ -46,7 +51,6 @@ class Gathering:
     Attributes:
         job: for whom claims are gathered; None: nobody.
         claims: those that are there, in the order they came.
-        asked: how many more are asked for.
     """
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions,
@@ -57,28 +61,43 @@ class Gathering:
         self._free = free
         self.job: Job | None = None
         self.claims: list[HeldClaim] = []
-        self.asked = 0
+        self._fits: list[frozenset[int]] = []
+        """By claim, the groups that it serves."""
+        self._asked: dict[int, int] = {}
+        """By group, how many are asked for."""
         self._serial = 0
         self._failures: dict[str, int] = {}
 
-    def wanted(self, job: Job) -> int:
-        """How many more claims may be asked for in the name of a gang now."""
-        if self.job is None:
-            return size_of(job.ad)
-        return max(0, size_of(job.ad) - len(self.claims) - self.asked) if self.job is job else 0
+    def of_cluster_class(self, autocluster: Autocluster) -> Job | None:
+        """For which job of an autocluster claims are asked for: the one that is gathered for comes first."""
+        job = self.job
+        return job if job is not None and job.autocluster == autocluster.number and job.order is not None \
+            else autocluster.head()
 
-    def ask(self, job: Job) -> bool:
-        """A claim is about to be asked for in a gang's name; whether it may be."""
-        if not self.wanted(job):
-            return False
-        self._take(job)
-        self.asked += 1
-        return True
+    def wanted(self, job: Job) -> list[tuple[int, int, bytes]]:
+        """How many more claims may be asked for in the name of a gang now: by group, with the count and the ad."""
+        if self.job not in (None, job):
+            return []
+        groups = groups_of(job.ad)
+        sizes = [group.size for group in groups]
+        placed = assignment(sizes, self._fits) or [[] for _ in sizes]
+        asked = self._asked if self.job is job else {}
+        counts = [size - len(placed[n]) - asked.get(n, 0) for n, size in enumerate(sizes)]
+        return [(n, count, job.text + groups[n].text) for n, count in enumerate(counts) if count > 0]
 
-    def answered(self, job: Job) -> None:
+    def ask(self, job: Job, group: int) -> bytes:
+        """A claim is about to be asked for in a gang's name, for a group of nodes; the ad to show (empty: do not)."""
+        for number, _, text in self.wanted(job):
+            if number == group:
+                self._take(job)
+                self._asked[group] = self._asked.get(group, 0) + 1
+                return text
+        return b""
+
+    def answered(self, job: Job, group: int) -> None:
         """A claim that was asked for was granted, or not."""
-        if self.job is job:
-            self.asked = max(0, self.asked - 1)
+        if self.job is job and self._asked.get(group):
+            self._asked[group] -= 1
 
     def _take(self, job: Job) -> None:
         if self.job is None:
@@ -87,13 +106,12 @@ class Gathering:
             self._context.remember(job, "gathering", f"claims are gathered for its {size_of(job.ad)} nodes")
             self._context.timer(("gang", self._serial), self._context.settings.unused_claim_s)
 
-    def takes(self, claim: HeldClaim, job: Job | None = None, *, fits: bool = False) -> bool:
+    def takes(self, claim: HeldClaim, job: Job | None = None) -> bool:
         """A claim that nothing runs on joins the gang where it may.
 
         Args:
             claim: a free one.
             job: the gang that it would be the first of, where none is gathered for.
-            fits: whether its slot is known to fit.
         """
         gang = self.job or job
         if gang is None or (job is not None and gang is not job) or claim in self.claims or not gang.ready:
@@ -102,16 +120,23 @@ class Gathering:
             return False
         if len(self.claims) >= size_of(gang.ad) or not claim.usable or claim.realm or not claim.serves(gang):
             return False
-        if claim.row.submitter != gang.submitter:
+        if claim.row.submitter != gang.submitter or gang.ad.find("concurrencylimits") != claim.limits:
             return False
-        if not fits and (gang.ad.find("concurrencylimits") != claim.limits
-                         or not match_ads(gang.ad, claim.ad, self._context.now_s)):
+        groups = groups_of(gang.ad)
+        fits = frozenset(n for n, group in enumerate(groups) if self._fit(gang, group, claim))
+        if not fits or assignment([group.size for group in groups], [*self._fits, fits]) is None:
             return False
         self._take(gang)
         self.claims.append(claim)
+        self._fits.append(fits)
         self._tell()
         self.try_begin()
         return True
+
+    def _fit(self, gang: Job, group: Group, claim: HeldClaim) -> bool:
+        """Whether a slot serves a group."""
+        ad = ClassAd.from_bytes(gang.text + group.text) if group.text else gang.ad
+        return bool(match_ads(ad, claim.ad, self._context.now_s))
 
     def _tell(self) -> None:
         """The job's ad says how far it is, for condor_q."""
@@ -123,14 +148,16 @@ class Gathering:
         job = self.job
         if job is None or len(self.claims) < size_of(job.ad):
             return
-        claims = list(self.claims)
-        if self._begin(job, claims):
+        placed = assignment([group.size for group in groups_of(job.ad)], self._fits)
+        assert placed is not None
+        if self._begin(job, [self.claims[each] for group in placed for each in group]):
             self._failures.pop(job.name, None)
             self._nobody()
 
     def lost(self, claim: HeldClaim) -> None:
         """A claim is ours no more."""
         if claim in self.claims:
+            del self._fits[self.claims.index(claim)]
             self.claims.remove(claim)
             self._tell()
 
@@ -173,7 +200,8 @@ class Gathering:
         self._tell_none()
         self.job = None
         self.claims = []
-        self.asked = 0
+        self._fits = []
+        self._asked = {}
 
     def validate(self) -> None:
         """Check what holds between two turns.
@@ -182,11 +210,13 @@ class Gathering:
             InvariantBroken: something does not hold; says what.
         """
         if self.job is None:
-            if self.claims or self.asked:
+            if self.claims or self._fits or self._asked:
                 raise InvariantBroken(f"{len(self.claims)} claims are gathered for nobody")
             return
         if len({id(claim) for claim in self.claims}) != len(self.claims) or len(self.claims) > size_of(self.job.ad):
             raise InvariantBroken(f"the gang {self.job.name} has gathered a claim twice, or too many")
+        if assignment([group.size for group in groups_of(self.job.ad)], self._fits) is None:
+            raise InvariantBroken(f"the gang {self.job.name} has gathered a claim that has no place in it")
         for claim in self.claims:
             if claim.run_id or not claim.usable or not claim.serves(self.job):
                 raise InvariantBroken(f"the gang {self.job.name} has gathered the claim {claim.row.claim_id}, which it "

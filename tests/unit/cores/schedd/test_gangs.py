@@ -18,6 +18,7 @@ from condor_actors.cores.schedd.gangs.gang import (
     member_text,
     node_of,
 )
+from condor_actors.cores.schedd.gangs.groups import assignment
 from condor_actors.cores.schedd.queue_operations import (
     DropRun,
     InsertJobs,
@@ -203,6 +204,50 @@ def test_claims_are_gathered_for_one_gang_at_a_time() -> None:
     assert schedd.status(second) == "RUNNING"  # on the same claims, without asking anyone
 
 
+def test_jobs_of_one_cluster_are_groups_of_nodes() -> None:
+    schedd = Gangs()
+    (reserved,) = schedd.send(ReserveCluster())
+    schedd.send(SubmitPage(
+        cluster_id=reserved.cluster_id, page=0, cluster_ad=AD + gang_ad(1, b'Arguments = "head"\n'), first_proc=0,
+        procs=(b"", b'MinHosts = 2\nArguments = "tail"\nRequirements = TARGET.Memory > 5000\n'), last=True))
+    assert [each.count for each in schedd.requests()] == [1, 2]
+    assert len(list(schedd.core.context.queue.jobs())) == 1
+    head, *tails = schedd.match()
+    for number, tag in enumerate((*tails, head)):  # in whatever order they come
+        memory = 9000 if number < 2 else 1000
+        ad = slot(number).replace(b"Memory = 1000", b"Memory = %d" % memory)
+        schedd.send(Answer(tag, ClaimGranted(claim_id=f"g#{number}", secret="s", slot_name=f"slot1@e{number}",
+                                             slot_ad=ad, starter_node=f"<e{number}:2>", lease_s=LEASE_S)))
+        schedd.core.validate()
+    assert [(run.run_id, run.claim_id) for run in schedd.runs] == [
+        ("1.0#1@s", "g#2"), ("1.0#1.1@s", "g#0"), ("1.0#1.2@s", "g#1")]
+    assert [ClassAd.from_bytes(run.job_ad)["Arguments"] for run in schedd.runs] == ["head", "tail", "tail"]
+    assert [ClassAd.from_bytes(run.job_ad)["Nodes"] for run in schedd.runs] == [3, 3, 3]
+
+
+def test_a_slot_that_fits_every_group_makes_room_for_one_that_fits_its_own_alone() -> None:
+    either, first = frozenset({0, 1}), frozenset({0})
+    assert assignment([1, 1], [either, first]) == [[1], [0]]
+    assert assignment([1, 1], [first, either]) == [[0], [1]]
+    assert assignment([1, 1], [first, first]) is None
+    placed = assignment([2, 1], [either, either, first])
+    assert placed is not None
+    assert 2 in placed[0]
+    assert sorted(placed[0] + placed[1]) == [0, 1, 2]
+
+
+def test_what_members_used_is_summed_over_a_schedds_death() -> None:
+    schedd = Stored()
+    schedd.begin(2, b'ParallelShutdownPolicy = "WAIT_FOR_ALL"\n')
+    schedd.send(RunEnded(run_id="1.0#1@s", outcome="exited",
+                         attributes=ClassAd({"ExitCode": 0, "RemoteUserCpu": 5.0}).to_bytes()), "in:1", ANN)
+    core = schedd.reborn()
+    run = core.runs.runs["1.0#1.1@s"]
+    assert run.gang is not None
+    told = ClassAd.from_bytes(core.runs.gangs.report(run, run.gang, ClassAd({"RemoteUserCpu": 2.0}).to_bytes()))
+    assert told["RemoteUserCpu"] == 7.0
+
+
 def test_a_held_gang_gives_back_what_was_gathered() -> None:
     schedd = Gangs()
     cluster = schedd.submit(ad=gang_ad(2))
@@ -225,7 +270,7 @@ def test_a_claim_that_is_taken_back_leaves_the_gathering() -> None:
 
 
 @pytest.mark.parametrize(("more", "procs", "word"), [
-    (b"MinHosts = 0\n", 1, "machine_count"), (b"MinHosts = 5000\n", 1, "machine_count"), (b"", 2, "one queue"),
+    (b"MinHosts = 0\n", 1, "machine_count"), (b"MinHosts = 5000\n", 1, "machine_count"), (b"", 60, "groups"),
     (b'WhenToTransferOutput = "ON_EXIT_OR_EVICT"\n', 1, "ON_EXIT"), (b"SuccessCheckpointExitCode = 85\n", 1,
                                                                      "checkpoint_exit_code"),
     (b"DeferralTime = 5\n", 1, "deferral_time"),
