@@ -111,6 +111,14 @@ def test_a_gang_that_is_vacated_runs_again_as_a_whole(pool: PersonalPool) -> Non
     assert (ad["NumShadowStarts"], ad["NumVacates"], ad["ExitCode"]) == (2, 1, 0)
 
 
+def test_the_analysis_says_that_there_will_never_be_enough_machines(pool: PersonalPool) -> None:
+    cluster = pool.submit("universe = parallel\nmachine_count = 50\nexecutable = /bin/true\nhold = true\nqueue\n")
+    said = pool.run("condor_q", "-better-analyze", str(cluster))
+    assert "Its 50 nodes begin together; 0 of their machines are gathered now." in said
+    assert "It can never begin: 46 more would have to match." in said
+    pool.run("condor_rm", str(cluster))
+
+
 @pytest.mark.parametrize("line", ["queue", "machine_count = 0\nqueue"])
 def test_what_no_gang_can_be_is_refused(pool: PersonalPool, line: str) -> None:
     done = pool.tool("condor_submit", stdin=f"universe = parallel\nexecutable = /bin/true\n{line}\n")

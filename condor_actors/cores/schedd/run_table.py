@@ -534,13 +534,15 @@ class RunTable:
         known = {*theirs, *self._hosts.untold(owner)}
         self._hosts.tell_first(owner, [HostOrders(starts=(self._order(run, reattach=True),)) for run in mine
                                        if run.run_id not in known])
-        for run in mine:
-            if run.job.status is JobStatus.REMOVED:
-                self.stop(run.job, "remove", run.job.ad.get_str("RemoveReason"))
-            elif run.job.status is JobStatus.HELD:
-                self.stop(run.job, "hold", run.job.ad.get_str("HoldReason"))
-            elif run.stop is not None:
-                self._hosts.tell(owner, run.stop)
+        for job in dict.fromkeys(run.job for run in mine):
+            if job.status is JobStatus.REMOVED:
+                self.stop(job, "remove", job.ad.get_str("RemoveReason"))
+            elif job.status is JobStatus.HELD:
+                self.stop(job, "hold", job.ad.get_str("HoldReason"))
+            else:
+                for run in self._runs_of(job):
+                    if run.stop is not None:
+                        self._hosts.tell(owner, run.stop)
         self.give_orders({owner: self._notices.again(owner)})
 
     def orphans(self) -> list[str]:

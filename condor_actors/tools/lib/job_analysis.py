@@ -17,6 +17,8 @@ import attrs
 
 from condor_actors.classads import ClassAd, is_true, parse_expression
 from condor_actors.classads.matching.explain import Tally, explain_many
+from condor_actors.cores.schedd.gangs.gang import is_gang
+from condor_actors.cores.schedd.gangs.groups import groups_of
 from condor_actors.messages.codes import JobStatus
 from condor_actors.tools.lib.checkpoint_outcome import standing_problem
 from condor_actors.tools.printing.ad_output import ads_of_file, checked
@@ -128,6 +130,7 @@ def _job(job: ClassAd, slots: list[ClassAd], is_verbose: bool) -> Iterator[str]:
     yield _steps(tallies)
     verdict, matching, refusing = _verdict(job, slots)
     yield _why_not(job, name)
+    yield _gang(job, slots)
     yield (
         f"\n{name}:  Run analysis summary ignoring user priority.  Of {len(slots)} machines,\n"
         f"  {verdict.job_refuses:>5} are rejected by your job's requirements\n"
@@ -142,6 +145,30 @@ def _job(job: ClassAd, slots: list[ClassAd], is_verbose: bool) -> Iterator[str]:
         for title, some in (("match", matching), ("refuse the job themselves", refusing)):
             if some:
                 yield f"Slots that {title}: {', '.join(slot.get_str('Name') for slot in some[:10])}\n"
+
+
+def _gang(job: ClassAd, slots: list[ClassAd]) -> str:
+    """How far a job of several machines is, and whether the pool has enough for it at all."""
+    if not is_gang(job) or job.get_int("JobStatus") == JobStatus.RUNNING:
+        return ""
+    groups = groups_of(job)
+    size = sum(group.size for group in groups)
+    out = f"\nIts {size} nodes begin together; {job.get_int('GangClaims')} of their machines are gathered now.\n"
+    for number, group in enumerate(groups):
+        ad = ClassAd.from_bytes(job.to_bytes() + group.text)
+        places = sum(_places(ad, slot) for slot in _verdict(ad, slots)[1])
+        what = f"Group {number} of {group.size} nodes" if len(groups) > 1 else f"A gang of {group.size}"
+        out += f"{what} has {places} places that match, taken ones among them.\n"
+        if places < group.size:
+            out += f"WARNING:  It can never begin: {group.size - places} more would have to match.\n"
+    return out
+
+
+def _places(job: ClassAd, slot: ClassAd) -> int:
+    """How many nodes a slot has room for."""
+    if not slot.get_bool("PartitionableSlot"):
+        return 1
+    return max(1, slot.get_int("Cpus", 1) // max(1, job.get_int("RequestCpus", 1)))
 
 
 def _attributes(job: ClassAd, name: str) -> str:
