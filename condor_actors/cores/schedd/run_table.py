@@ -150,7 +150,7 @@ class RunTable:
         self._context.queue.set(job, RemoteHost=remote, StartdAddr=claim.row.startd,
                              RemoteSlotID=claim.ad.get_int("SlotID"), PublicClaimId=claim.row.claim_id,
                              MachineAttrCpus0=claim.ad.get_int("Cpus", 1),
-                             MachineAttrSlotWeight0=_weight(claim.ad),
+                             MachineAttrSlotWeight0=claim.weight,
                              CpusProvisioned=claim.ad.get_int("Cpus", 1),
                              MemoryProvisioned=claim.ad.get_int("Memory"),
                              DiskProvisioned=claim.ad.get_int("Disk"))
@@ -352,7 +352,7 @@ class RunTable:
             self._record_start(run)
         wall_s = max(0.0, self._context.now_s - run.began_s)
         self._context.queue.set(job, CumulativeSlotTime=job.ad.get_float("CumulativeSlotTime")
-                                + round(wall_s * (_weight(claim.ad) if claim is not None else 1.0), 3))
+                                + round(wall_s * (claim.weight if claim is not None else 1.0), 3))
         self._verdict(run.owner, run.run_id, "settled")
         if claim is not None:
             self._freed(run, claim, message)
@@ -593,9 +593,3 @@ def _end_of(message: RunEnded, ad: ClassAd) -> str:
             return f"the program was ended by signal {ad.get_int('ExitSignal')}"
         return f"the program has exited with status {ad.get_int('ExitCode')}"
     return f"{message.outcome}{': ' if message.reason else ''}{message.reason}"
-
-
-def _weight(slot: ClassAd) -> float:
-    """What a slot counts for: its SlotWeight, else its processors."""
-    value = slot.evaluate("SlotWeight")
-    return value if isinstance(value, (int, float)) else slot.get_int("Cpus", 1)

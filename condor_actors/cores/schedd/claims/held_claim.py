@@ -53,3 +53,9 @@ class HeldClaim:
     def serves(self, job: Job) -> bool:
         """Whether a job is of the owner for whom the startd granted it."""
         return job.cluster.user == self.row.owner
+
+    @property
+    def weight(self) -> float:
+        """What the slot counts for: its SlotWeight, else its processors."""
+        value = self.ad.evaluate("SlotWeight")
+        return value if isinstance(value, (int, float)) else self.ad.get_int("Cpus", 1)
