@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import pytest
 
+from tests.harness.images import root_folder, rootfs_tar
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, a_wire
 from tests.harness.readable_python import python_for_all
 from tests.harness.root_helper import POOL, status_of
@@ -174,6 +175,20 @@ def test_a_job_with_files_and_a_mail(pool: Dropped) -> None:
     mail = until(lambda: next((each for each in pool.mails.mails if f"Job {cluster}.0" in each), None), "the mail")
     assert "To: ann@example.org" in mail
     assert "exited with status 4" in mail
+
+
+def test_a_job_in_an_image(pool: Dropped) -> None:
+    """The launcher makes the image's root for her, by the helper; nothing of the machine's is in it."""
+    alice = pool.alice
+    images = rootfs_tar(root_folder(alice.work / "unpacked"), alice.work / "image.tar")
+    os.chown(images, alice.person.uid, alice.person.gid)
+    alice.submit("universe = container\ncontainer_image = image.tar\nexecutable = /bin/sh\n"
+                 "transfer_executable = false\n"
+                 "arguments = \"-c 'cat /etc/image; id -u; ls /usr /home; echo made >result'\"\n"
+                 "log = image.log\noutput = image.out\nerror = image.err\nshould_transfer_files = YES\nqueue")
+    alice.wait("image.log", 60)
+    assert (alice.work / "image.out").read_text() == f"made in a test\n{alice.person.uid}\n"
+    assert (alice.work / "result").read_text() == "made\n"
 
 
 def test_spooled_files_come_back(pool: Dropped) -> None:
