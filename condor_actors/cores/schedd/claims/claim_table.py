@@ -33,6 +33,7 @@ from condor_actors.cores.schedd.claims.start_pacing import StartPacing
 from condor_actors.cores.schedd.claims.unreachable_startds import UnreachableStartds
 from condor_actors.cores.schedd.gangs.gang import is_gang
 from condor_actors.cores.schedd.gangs.gathering import GROUP_STEP, Gathering
+from condor_actors.cores.schedd.gangs.groups import groups_of
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
@@ -266,7 +267,7 @@ class ClaimTable:
         self._transitions.offer(asked.job)
         if not is_gang(asked.job.ad):
             self.use(claim, asked.job)
-        elif not self.gathering.takes(claim, asked.job):
+        elif not self.gathering.takes(claim, asked.job, asked.match.autocluster // GROUP_STEP):
             self.use(claim)
 
     def _judge_pool(self, realm: str, answer: Any) -> None:
@@ -374,8 +375,8 @@ class ClaimTable:
         if not self._pacing.may_start(job):
             return False
         self._transitions.withdraw(job)
-        for claim in claims:
-            claim.autocluster = job.autocluster
+        for node, claim in enumerate(claims):  # of other groups nothing is known for certain but who they were
+            claim.autocluster = job.autocluster if node < groups_of(job.ad)[0].size else 0
             claim.keep_idle_s = job.ad.get_float("KeepClaimIdle", self._context.settings.keep_claim_idle_s)
         self.runs.start_gang(job, claims)
         self._pacing.started(job)

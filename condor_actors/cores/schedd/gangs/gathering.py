@@ -106,12 +106,13 @@ class Gathering:
             self._context.remember(job, "gathering", f"claims are gathered for its {size_of(job.ad)} nodes")
             self._context.timer(("gang", self._serial), self._context.settings.unused_claim_s)
 
-    def takes(self, claim: HeldClaim, job: Job | None = None) -> bool:
+    def takes(self, claim: HeldClaim, job: Job | None = None, group: int = -1) -> bool:
         """A claim that nothing runs on joins the gang where it may.
 
         Args:
             claim: a free one.
             job: the gang that it would be the first of, where none is gathered for.
+            group: of its nodes, for which the startd has just granted the claim; below 0: it was another's before.
         """
         gang = self.job or job
         if gang is None or (job is not None and gang is not job) or claim in self.claims or not gang.ready:
@@ -123,8 +124,9 @@ class Gathering:
         if claim.row.submitter != gang.submitter or gang.ad.find("concurrencylimits") != claim.limits:
             return False
         groups = groups_of(gang.ad)
-        fits = frozenset(n for n, group in enumerate(groups) if self._fit(gang, group, claim))
-        if not fits or assignment([group.size for group in groups], [*self._fits, fits]) is None:
+        known = group if group >= 0 else 0 if claim.autocluster == gang.autocluster else -1  # its ad may be an old one
+        fits = frozenset(n for n, each in enumerate(groups) if n == known or self._fit(gang, each, claim))
+        if not fits or assignment([each.size for each in groups], [*self._fits, fits]) is None:
             return False
         self._take(gang)
         self.claims.append(claim)

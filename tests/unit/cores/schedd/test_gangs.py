@@ -116,6 +116,19 @@ def test_a_gang_begins_when_its_last_claim_is_there_and_then_as_a_whole() -> Non
     assert len({run.claim_id for run in schedd.runs}) == 3
 
 
+def test_what_a_startd_grants_serves_whatever_its_old_ad_would_say_now() -> None:
+    schedd = Gangs()
+    schedd.submit(ad=gang_ad(2))
+    for number, tag in enumerate(schedd.match()):
+        ad = slot(number).replace(b"Requirements = true", b"Requirements = KeyboardIdle > 120")
+        schedd.send(Answer(tag, ClaimGranted(claim_id=f"o#{number}", secret="s", slot_name=f"slot1@e{number}",
+                                             slot_ad=ad, starter_node=f"<e{number}:2>", lease_s=LEASE_S)))
+    assert len(schedd.runs) == 2
+    for run in tuple(schedd.runs):
+        schedd.end(run.run_id, "evicted")
+    assert len(schedd.core.claims.gathering.claims) == 1  # the one that was free when the gang wanted to run again
+
+
 def test_each_member_knows_its_number_and_the_others() -> None:
     schedd = Gangs()
     schedd.begin(2, b'Out = "o.#pArAlLeLnOdE#"\nArguments = "-n #pArAlLeLnOdE#"\nEnvironment = "A=1"\n')
