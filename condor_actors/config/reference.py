@@ -38,7 +38,7 @@ def facts(parameter: Parameter) -> Iterator[tuple[str, str]]:
     if parameter.sensitive:
         yield "shown", "never to others"
     if parameter.name in NOT_IN_FORCE:
-        yield "in force", "not yet: accepted and checked only"
+        yield "in force", f"not needed here: {NOT_IN_FORCE[parameter.name]}"
 
 
 def sample() -> str:
@@ -62,7 +62,7 @@ def sample() -> str:
             restart = "; needs a restart" if row.change == "restart" else ""
             kind = row.expected[0].upper() + row.expected[1:]
             if row.name in NOT_IN_FORCE:
-                restart += "; accepted, not in force yet"
+                restart += "; not needed here"
             lines.append(f"## {kind}{unit if unit not in kind else ''}{restart}.")
             lines.append(f"#{row.name} = {row.default or ''}".rstrip())
     return "\n".join(lines) + "\n"

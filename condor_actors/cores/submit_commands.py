@@ -93,7 +93,7 @@ retry_request_memory_max MaxRequestMemory; retry_request_disk RetryRequestDisk;
 ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_output_and_error_on_restart DontAppend;
 machine_count; node_count; nodecount;
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
-docker_network_type DockerNetworkType
+docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch
 """
 
 _IGNORED: tuple[tuple[str, str], ...] = (
@@ -138,9 +138,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "no ports are forwarded", "A job in an image has the machine's network: let it listen on a free port and write "
      "that into a file."),
     ("container_is_common", "an image is sent to a machine and unpacked there once for all jobs of its owner", ""),
-    ("mount_under_scratch JobMountUnderScratch", "the machine's administrator says which folders a job has of its own",
-     "A job has its own /tmp, /var/tmp and /dev/shm (MOUNT_UNDER_SCRATCH) where the daemons run as root; everywhere it "
-     "may write to $TMPDIR."),
     ("require_gpus RequireGPUs; gpus_minimum_capability GPUsMinCapability; gpus_maximum_capability GPUsMaxCapability; "
      "gpus_minimum_memory GPUsMinMemory; gpus_minimum_runtime GPUsMinRuntime; cuda_version CUDAVersion",
      _GPU, _GPU_INSTEAD),

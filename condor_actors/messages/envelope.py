@@ -178,8 +178,8 @@ class Delivery:
 class Refused:
     """The general "no" to any request: not allowed, unknown actor, malformed, over a limit, busy.
 
-    ``code`` is one of ``denied unknown-actor malformed busy not-found invalid internal``; ``incident`` names the log
-    line when the cause is ours.
+    ``code`` is one of ``denied unknown-actor malformed busy not-found invalid bad-job internal``; ``incident`` names
+    the log line when the cause is ours.
     """
 
     KIND: ClassVar[str] = "condor.Refused"

@@ -102,6 +102,9 @@ def _automatic(context: BuildContext) -> None:
     """What is filled in where nobody said otherwise: JobPrio, JobLeaseDuration, JobDescription …"""
     if context.get("JobPrio") is None:
         context.set("JobPrio", 0)
+    formats = (context.setting("DEFAULT_USERLOG_FORMAT_OPTIONS") or "").upper().replace(",", " ").split()
+    if "XML" in formats and context.get("UserLog") is not None and context.get("UserLogUseXML") is None:
+        context.set("UserLogUseXML", True)
     leased = context.universe in (Universe.STANDARD, Universe.VANILLA, Universe.JAVA, Universe.PARALLEL)
     if leased and context.get("JobLeaseDuration") is None:
         context.set_expression("JobLeaseDuration", context.needed("JOB_DEFAULT_LEASE_DURATION"))

@@ -56,7 +56,8 @@ def event_header(event: int, cluster: int, proc: int) -> str:
     return f"{event:03d} ({cluster:03d}.{proc:03d}.000) "
 
 
-def event_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> str:
+def event_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd, *, utc: bool = False,
+               sub_second: bool = False) -> str:
     """The whole block of an event.
 
     Args:
@@ -64,11 +65,13 @@ def event_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassA
         cluster, proc: the job.
         when_s: its date, seconds since 1970; shown in local time.
         facts: the attributes that its lines are made of.
+        utc: the date is in UTC, with a ``Z``; sub_second: with milliseconds.
 
     Raises:
         KeyError: an event that this system does not write.
     """
-    when = datetime.fromtimestamp(int(when_s)).isoformat(" ")  # noqa: DTZ006 - logs show local time
+    when = datetime.fromtimestamp(when_s, UTC if utc else None).replace(tzinfo=None).isoformat(
+        " ", "milliseconds" if sub_second else "seconds") + ("Z" if utc else "")
     lines = _BODIES[event](facts)
     return f"{event_header(event, cluster, proc)}{when} " + "\n".join(lines) + "\n...\n"
 

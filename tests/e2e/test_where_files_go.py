@@ -172,3 +172,24 @@ def test_every_run_of_a_job_is_recorded(pool: PersonalPool) -> None:
     assert pool.run("condor_history", "-type", "EPOCH", str(cluster), "-limit", "1", "-af",
                     "NumShadowStarts") == "2\n"
     assert pool.run("condor_history", str(cluster), "-af", "NumShadowStarts") == "2\n"
+
+
+def test_a_job_has_folders_of_its_own(pool: PersonalPool) -> None:
+    here, shared = folder(pool, "own"), folder(pool, "shared")
+    (shared / "of-others").write_text("x")
+    text = f"initialdir = {here}\nshould_transfer_files = YES\noutput = out\nerror = err\n"
+    pool.submit(text + shell(f"ls {shared} /opt; touch {shared}/mine; ls {shared}") + f"""
+        mount_under_scratch = {shared}, /opt
+        queue
+    """)
+    pool.wait(str(here / "log"))
+    assert (here / "out").read_text() == f"/opt:\n\n{shared}:\nmine\n"
+    assert [each.name for each in shared.iterdir()] == ["of-others"]
+    cluster = pool.submit(text + shell("true") + "mount_under_scratch = /no/such\nqueue\n")
+    (job,) = until(lambda: [job for job in pool.jobs(str(cluster)) if job["JobStatus"] == 5], "the job is held")
+    assert "/no/such" in job["HoldReason"]
+    pool.run("condor_rm", str(cluster))
+    cluster = pool.submit(text + shell("true") + "mount_under_scratch = relative\nqueue\n")
+    (job,) = until(lambda: [job for job in pool.jobs(str(cluster)) if job["JobStatus"] == 5], "the job is held")
+    assert "absolute path" in job["HoldReason"]
+    pool.run("condor_rm", str(cluster))

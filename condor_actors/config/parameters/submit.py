@@ -310,12 +310,9 @@ ROWS = (
     boolean("EVENT_LOG_FSYNC", False, "Whether each event in it is forced to the disk."),
     boolean("ENABLE_USERLOG_FSYNC", True, "Whether each event in a user's log is forced to the disk."),
     boolean("ENABLE_USERLOG_LOCKING", True, "Whether a user's log is locked while it is written to."),
-    text(
-        "DEFAULT_USERLOG_FORMAT_OPTIONS", None, "Options of event logs: XML, JSON, UTC, SUB_SECOND, ISO_DATE."
-    ),
-    text(
-        "EVENT_LOG_FORMAT_OPTIONS", None, "Options of that event log: XML, JSON, UTC, SUB_SECOND, ISO_DATE."
-    ),
+    words("DEFAULT_USERLOG_FORMAT_OPTIONS", None, "Options of jobs' own event logs: XML, or ISO_DATE as always."),
+    words("EVENT_LOG_FORMAT_OPTIONS", None,
+          "Options of that event log: XML, UTC, SUB_SECOND; its dates are ISO_DATE in any case.", read_by=SCHEDD),
     seconds(
         "SHADOW_QUEUE_UPDATE_INTERVAL",
         900,
@@ -358,7 +355,8 @@ ROWS = (
     boolean("CONDOR_Q_DASH_BATCH_IS_DEFAULT", True, "Whether condor_q gathers jobs in batches."),
     boolean("CONDOR_Q_SHOW_OLD_SUMMARY", False, "Whether condor_q ends with the old summary line."),
     integer(
-        "HISTORY_HELPER_MAX_HISTORY", 2147483647, "The most records that a remote condor_history gets.", low=0
+        "HISTORY_HELPER_MAX_HISTORY", 2147483647, "The most records that one condor_history gets.", low=1,
+        read_by=SCHEDD
     ),
     integer(
         "MAX_TRANSFER_INPUT_MB",

@@ -56,13 +56,13 @@ def group_tree(config: Config) -> GroupTree:
     for name in config.list_of("GROUP_NAMES"):
         if name == NO_GROUP:
             continue
-        surplus = config.text(f"GROUP_ACCEPT_SURPLUS_{name}")
+        own = [word for word in (f"GROUP_ACCEPT_SURPLUS_{name}", f"GROUP_AUTOREGROUP_{name}") if config.text(word)]
         quota, fraction = config.value(f"GROUP_QUOTA_{name}"), config.value(f"GROUP_QUOTA_DYNAMIC_{name}")
         groups.append(Group(
             name=name, quota=float(quota) if isinstance(quota, (int, float)) else None,
             fraction=float(fraction) if isinstance(fraction, (int, float)) else None,
             accept_surplus=config.boolean("GROUP_ACCEPT_SURPLUS") or config.boolean("GROUP_AUTOREGROUP")
-            if surplus is None else config.boolean(f"GROUP_ACCEPT_SURPLUS_{name}"),
+            if not own else any(config.boolean(word) for word in own),
         ))
     return GroupTree.of(groups, config.expression("GROUP_SORT_EXPR"),
                         allow_oversubscription=config.boolean("NEGOTIATOR_ALLOW_QUOTA_OVERSUBSCRIPTION"))

@@ -15,7 +15,7 @@ import attrs
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.job_queue import Cluster, Job
-from condor_actors.cores.schedd.queue_operations import DropNotices, SaveNotice
+from condor_actors.cores.schedd.queue_operations import DropNotices, DropRun, SaveNotice
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import JobEventType
@@ -93,9 +93,10 @@ class JobNotices:
         return ad.find("userlog") is not None or ad.find("dagmannodeslog") is not None or ad.find(
             "jobnotification") not in (None, 0)
 
-    def run_over(self, job: Job) -> None:
-        """Record a run that has ended, where runs are recorded."""
+    def run_over(self, job: Job, run_id: str) -> None:
+        """A run has ended: its row goes, and where runs are recorded, it is."""
         context, cluster = self._context, job.cluster
+        context.persist(DropRun(run_id))
         if context.settings.records_epochs:
             instance = max(0, job.ad.get_int("NumShadowStarts") - 1)
             context.out.append(RecordEpoch(cluster.number, job.proc, instance, cluster.owner, context.now_s,

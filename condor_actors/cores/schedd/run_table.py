@@ -26,7 +26,7 @@ from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.local_jobs import LocalStarts
-from condor_actors.cores.schedd.queue_operations import DropRun, SaveRun
+from condor_actors.cores.schedd.queue_operations import SaveRun
 from condor_actors.cores.schedd.raised_requests import larger_request
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
@@ -398,8 +398,7 @@ class RunTable:
         del self.runs[run.run_id]
         self.locals.ended(run.run_id)
         run.job.run_id = ""
-        self._context.persist(DropRun(run.run_id))
-        self._notices.run_over(run.job)
+        self._notices.run_over(run.job, run.run_id)
 
     def _judge(self, job: Job, message: RunEnded) -> str:
         """The verdict about the job."""

@@ -64,7 +64,7 @@ class ScheddSettings:
         collectors: nodes of the collectors.
         spool: where spooled files lie.
         spare_hosts: shadow hosts kept warm.
-        history_limit: jobs kept in the history.
+        history_limit: jobs kept in the history; history_most: the most that one answer has of them.
         submit_requirements: over the schedd's ad and a new job's.
         transforms: what is changed in new jobs.
         secure: job attributes, lower case, that only the schedd sets; ``ignores_secure``: they are passed over where
@@ -142,6 +142,7 @@ class ScheddSettings:
     zone: tzinfo = UTC
     spare_hosts: int = 1
     history_limit: int = setting("MAX_HISTORY_JOBS")
+    history_most: int = setting("HISTORY_HELPER_MAX_HISTORY")
 
 
 def schedd_settings(config: Config, *, machine: str, account: str = "condor",

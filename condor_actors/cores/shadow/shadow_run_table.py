@@ -28,7 +28,7 @@ from condor_actors.cores.shadow.shadow_events import (
 from condor_actors.cores.state_table import EventKey, ignore, total_table
 from condor_actors.effects import Answer, Ask, CancelTimer, Send
 from condor_actors.messages.codes import FileTransferEventType, HoldCode, JobEventType
-from condor_actors.messages.envelope import AskFailed, PeerDown, PeerUp, TimerFired
+from condor_actors.messages.envelope import AskFailed, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.run import (
     ActivateClaim,
     Activated,
@@ -102,6 +102,9 @@ def _activated(run: ShadowRun, event: Answer) -> None:
         run.tell_wish()
     elif isinstance(message, AskFailed) and message.reason != "unreachable":
         run.go_apart(f"no answer to the activation: {message.reason}")
+    elif isinstance(message, Refused) and message.code == "bad-job":
+        run.end("hold", f"Error from {run.order.slot_name}: {message.text}", HoldCode.FAILED_TO_CREATE_PROCESS,
+                claim_usable=False)
     else:
         text = getattr(message, "text", "") or getattr(message, "reason", "")
         run.end("failed", f"the claim could not be activated: {text}", claim_usable=False)

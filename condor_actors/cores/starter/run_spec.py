@@ -28,6 +28,7 @@ __all__ = ["BadJob", "RunSettings", "RunSpec", "appends_output", "environment_of
 EXECUTABLE, STDIN, STDOUT, STDERR = "condor_exec.exe", "_condor_stdin", "_condor_stdout", "_condor_stderr"
 NULL = "/dev/null"
 DEFAULT_VACATE_S = 600.0
+MOST_OWN_FOLDERS = 64
 
 
 class BadJob(ValueError):
@@ -99,6 +100,7 @@ class RunSpec:
         appends: its output goes on where an evicted run's ended (DontAppend is false, ON_EXIT_OR_EVICT).
         keeps_paths: named outputs keep the folders of their names (PreserveRelativePaths).
         container: the image that is its root directory; None: it sees the machine's.
+        own_folders: of the machine, that it has of its own instead (JobMountUnderScratch).
         standard: the runtime runs it and its files stay at home; asked to go, it takes a checkpoint.
     """
 
@@ -140,6 +142,7 @@ class RunSpec:
     appends: bool = False
     keeps_paths: bool = False
     container: ContainerSpec | None = None
+    own_folders: tuple[str, ...] = ()
 
     def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
         """How nice the run is; a JOB_RENICE_INCREMENT that is no number for this job counts as 10, as in the manual."""
@@ -279,7 +282,8 @@ def read_spec(job: ClassAd) -> RunSpec:
         window_s=job.get_float("DeferralWindow"),
         stack_bytes=stack if isinstance(stack, int) and not isinstance(stack, bool) and stack > 0 else None,
         remote_directory=_path(job, "RemoteIwd", ""), appends=appends_output(job),
-        keeps_paths=job.get_bool("PreserveRelativePaths"), container=_container(job, standard))
+        keeps_paths=job.get_bool("PreserveRelativePaths"), container=_container(job, standard),
+        own_folders=() if standard else _own_folders(job))
 
 
 def _container(job: ClassAd, standard: bool) -> ContainerSpec | None:
@@ -305,6 +309,20 @@ def _begins_s(job: ClassAd) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e11:
         raise BadJob(f"DeferralTime = {job.expression('DeferralTime')} is no time (seconds since 1970)")
     return float(value)
+
+
+def _own_folders(job: ClassAd) -> tuple[str, ...]:
+    found = _list(job, "JobMountUnderScratch") or ()
+    for folder in found:
+        if not folder.startswith("/") or posixpath.normpath(folder) in ("/", "//") or "\0" in folder:
+            raise BadJob(f"JobMountUnderScratch names {folder[:200]!r}, which is no absolute path of a folder; name "
+                         "folders of the machine as /scratch, separated by commas")
+    if found and container_of(job) is not None:
+        raise BadJob("JobMountUnderScratch concerns folders of the machine, and a job in an image sees none of them; "
+                     "leave mount_under_scratch out")
+    if len(found) > MOST_OWN_FOLDERS:
+        raise BadJob(f"JobMountUnderScratch names {len(found)} folders; {MOST_OWN_FOLDERS} are the most")
+    return found
 
 
 def _moves(job: ClassAd, name: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
@@ -38,9 +39,11 @@ class HistoryQuestions:
         self._epochs = epochs or reader
         self._defer = defer
 
-    def answer(self, question: QueryJobs, sight: JobSight) -> Deferred[JobsPage]:
+    def answer(self, question: QueryJobs, sight: JobSight, most: int = 0) -> Deferred[JobsPage]:
         """Fires with the page as far as the asker sees it, or fails with a ``ValueError`` that says what is wrong with
-        the question."""
+        the question; it has at most so many records in all its pages (0: any number)."""
+        if most and not 0 < question.limit <= most:
+            question = attrs.evolve(question, limit=most)
         return self._defer(self._page, question, sight)
 
     def _page(self, question: QueryJobs, sight: JobSight) -> JobsPage:

@@ -33,21 +33,25 @@ from condor_actors.config.settings import setting
 from condor_actors.cores.schedd.job_notices import RecordEvent
 from condor_actors.cores.schedd.queue_operations import ArchiveJob
 from condor_actors.daemons.schedd.epochs import Epochs
-from condor_actors.userlog.event_text import event_text
+from condor_actors.userlog.event_text import event_text, event_xml
 
 __all__ = ["RecordSettings", "Records", "record_settings"]
 
 NEVER = 1 << 62
+FORMAT_OPTIONS = frozenset({"XML", "UTC", "SUB_SECOND", "ISO_DATE"})
+"""Of an event log; dates are ISO_DATE in any case."""
 
 
 @attrs.frozen(kw_only=True)
 class RecordSettings:
-    """The files; empty: none.  Sizes in bytes; ``…_rotations``: how many that were put aside are kept."""
+    """The files; empty: none.  Sizes in bytes; ``…_rotations``: how many that were put aside are kept; ``…_format``:
+    those of :data:`FORMAT_OPTIONS` that are wanted."""
 
     event_log: str = ""
     event_log_bytes: int = setting("EVENT_LOG_MAX_SIZE")
     event_log_rotations: int = setting("EVENT_LOG_MAX_ROTATIONS")
     event_log_sync: bool = setting("EVENT_LOG_FSYNC")
+    event_log_format: frozenset[str] = frozenset()
     history: str = ""
     history_bytes: int = setting("MAX_HISTORY_LOG")
     history_rotations: int = setting("MAX_HISTORY_ROTATIONS")
@@ -60,6 +64,7 @@ def record_settings(config: Config) -> RecordSettings:
     return config.settings(
         RecordSettings, event_log=config.text("EVENT_LOG") or "",
         event_log_bytes=config.size("EVENT_LOG_MAX_SIZE") or NEVER,
+        event_log_format=frozenset(word.upper() for word in config.list_of("EVENT_LOG_FORMAT_OPTIONS")),
         history=(config.text("HISTORY") or "") if config.source("HISTORY").file != "<Default>" else "",
         history_bytes=config.size("MAX_HISTORY_LOG") if rotates else NEVER,
         per_job=config.text("PER_JOB_HISTORY_DIR") or "")
@@ -87,8 +92,16 @@ class Records:
         if not settings.event_log:
             return
         facts = ClassAd.from_bytes(event.ad)
-        text = "".join(event_text(event.event, event.cluster, proc, event.when_s, facts)
-                       for proc in range(event.proc, max(event.proc, event.last) + 1))
+        options, procs = settings.event_log_format, range(event.proc, max(event.proc, event.last) + 1)
+        if options - FORMAT_OPTIONS and "format" not in self._sick:
+            self._sick.add("format")
+            self._log.error("EVENT_LOG_FORMAT_OPTIONS: {words} cannot be written; there are {known}",
+                            words=", ".join(sorted(options - FORMAT_OPTIONS)), known=", ".join(sorted(FORMAT_OPTIONS)))
+        if "XML" in options:
+            text = "".join(event_xml(event.event, event.cluster, proc, event.when_s, facts) for proc in procs)
+        else:
+            text = "".join(event_text(event.event, event.cluster, proc, event.when_s, facts, utc="UTC" in options,
+                                      sub_second="SUB_SECOND" in options) for proc in procs)
         self._append(settings.event_log, text, settings.event_log_bytes, settings.event_log_sync, self._put_log_aside)
 
     def _put_log_aside(self, path: Path) -> None:

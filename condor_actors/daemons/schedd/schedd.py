@@ -181,7 +181,8 @@ class ScheddActor(CoreActor):
                 self._begin()
             return
         if isinstance(message, QueryJobs) and message.source in FROM_FILES:
-            self.context.defer_to_turn(self._edges.history.answer(message, self.core.context.sight(delivery.identity)),
+            sight, most = self.core.context.sight(delivery.identity), self.core.context.settings.history_most
+            self.context.defer_to_turn(self._edges.history.answer(message, sight, most),
                                        lambda answer: self._history_answered(delivery, answer))
             return
         if isinstance(message, QueryStory):

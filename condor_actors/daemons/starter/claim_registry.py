@@ -343,7 +343,10 @@ class StarterHost(Actor):
         held = self.edges.hold(message, claim, Address(delivery.sender.node, f"shadow/{message.run_id}"))
         try:
             starter = _make_starter(self.edges, claim, delivery, held)
-        except (BadJob, BadManifest, ClassAdSyntaxError) as error:
+        except BadJob as error:  # no machine can run it
+            held.release()
+            return refuse("bad-job", str(error))
+        except (BadManifest, ClassAdSyntaxError) as error:
             held.release()
             return refuse("invalid", str(error))
         except Exception:  # noqa: BLE001 - the door: what a job brings is that run's trouble alone

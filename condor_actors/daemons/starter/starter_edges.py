@@ -236,7 +236,7 @@ class StarterEdges:
             found.append("ipc")
         if not spec.networking:
             found.append("net")
-        if found or settings.private_folders or set(settings.confine) & {"read_only", "sandboxes"}:
+        if found or settings.private_folders or spec.own_folders or set(settings.confine) & {"read_only", "sandboxes"}:
             found.append("mount")
         return ("user", *found) if found and "user" in allowed else tuple(found)
 
@@ -246,8 +246,24 @@ class StarterEdges:
         Raises:
             OSError: see :meth:`Sandbox.private`.
         """
-        if spec.container is None and self.isolation(spec) and self.settings.private_folders:
-            sandbox.private(self.settings.private_folders, needed)
+        if spec.container is None and self.isolation(spec) and (self.settings.private_folders or spec.own_folders):
+            self._private(sandbox, spec, needed)
+
+    def _private(self, sandbox: Sandbox, spec: RunSpec, needed: Collection[str]) -> list[tuple[str, str]]:
+        """The folders that a run has of its own: of the settings' choice and the job's.
+
+        A job may have any folder so: its processes get no more rights by what they execute, whatever that finds there.
+
+        Raises:
+            OSError: one that the job wants cannot be had.
+        """
+        made = sandbox.private((*self.settings.private_folders, *spec.own_folders), needed)
+        for wanted in spec.own_folders:
+            place = f"{os.path.realpath(wanted)}/"
+            if not any(place.startswith(f"{target}/") for _, target in made):
+                raise OSError(f"the job cannot have a {wanted} of its own (mount_under_scratch): it is no folder of "
+                              "this machine, or the job's own files are in it")
+        return list(made)
 
     def confined(self, plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox) -> LaunchPlan:
         """The launch of an ordinary job, shut in as far as the settings want and the machine allows.
@@ -261,10 +277,12 @@ class StarterEdges:
         settings, isolate = self.settings, self.isolation(spec)
         if not spec.networking and "net" not in isolate:
             raise OSError("this machine cannot run a job without a network")
+        if spec.own_folders and not isolate:
+            raise OSError("this machine cannot give a job folders of its own (mount_under_scratch)")
         if not isolate:
             return attrs.evolve(plan, filter=self.filter_of(isolate))
         needed = (sandbox.path, plan.directory, plan.program)
-        binds = [*sandbox.private(settings.private_folders, needed)] if settings.private_folders else []
+        binds = self._private(sandbox, spec, needed) if settings.private_folders or spec.own_folders else []
         hide: tuple[str, ...] = ()
         if "sandboxes" in settings.confine and spec.transfers:  # whatever the job names as its program
             hide = (self.root.path,)

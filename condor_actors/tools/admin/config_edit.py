@@ -55,8 +55,8 @@ def check(files: Sequence[Path]) -> int:
         print(f"warning: {slip}")
     for definition in wanted.macros:
         if definition.name.upper() in NOT_IN_FORCE:
-            print(f"warning: {definition.source.file}, line {definition.source.line}: {definition.name} is accepted"
-                  " but not in force yet")
+            print(f"warning: {definition.source.file}, line {definition.source.line}: {definition.name} has"
+                  f" no effect: {NOT_IN_FORCE[definition.name.upper()]}")
     if files:
         tell_changes(present, wanted)
     if problems:

@@ -46,7 +46,7 @@ def test_a_sites_file_is_told_line_by_line(
     assert config_edit.check([site]) == 0
     told = capsys.readouterr().out
     for line, said in ((1, "CCB_ADDRESS of HTCondor is not needed here"), (3, "did you mean NEGOTIATOR_INTERVAL?"),
-                       (4, "nobody reads OUR_OWN"), (5, "NEGOTIATOR_DEPTH_FIRST is accepted but not in force yet")):
+                       (4, "nobody reads OUR_OWN"), (5, "NEGOTIATOR_DEPTH_FIRST has no effect: NEGOTIATOR_PRE")):
         assert any(f"{site}, line {line}:" in row and said in row for row in told.splitlines()), (line, said, told)
 
 

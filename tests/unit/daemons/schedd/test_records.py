@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -118,3 +119,17 @@ def test_an_end_that_could_not_be_stored_is_written_once(tmp_path: Path, monkeyp
     assert len(failed) == 1
     assert len(pool.history()) == 1
     assert history.read_text().count("*** ClusterId = ") == 1
+
+
+def test_the_log_of_all_jobs_in_other_forms(tmp_path: Path) -> None:
+    log = tmp_path / "EventLog"
+    pool = pool_with(tmp_path, EVENT_LOG=str(log), EVENT_LOG_FORMAT_OPTIONS="UTC, sub_second")
+    run_job(pool)
+    heads = [line for line in log.read_text().splitlines() if line[3:5] == " ("]
+    assert heads
+    assert all(re.search(r"\) \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z ", line) for line in heads)
+    other = tmp_path / "xml"
+    other.mkdir()
+    pool = pool_with(other, EVENT_LOG=str(log), EVENT_LOG_FORMAT_OPTIONS="XML")
+    run_job(pool)
+    assert "<s>SubmitEvent</s>" in log.read_text()
