@@ -191,3 +191,21 @@ async def test_a_user_borrows_a_certificate_from_the_machine(processes: Make, cr
     import pwd
 
     assert await deferToThread(tool) == f"{pwd.getpwuid(os.getuid()).pw_name}@test.domain "
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_waits_for_long_gives_signs_of_life(
+        processes: Make, short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condor_actors.wire.link.SIGN_OF_LIFE_S", 0.2)
+    monkeypatch.setattr("condor_actors.wire.link.SILENCE_S", 0.6)
+    monkeypatch.setattr("condor_actors.wire.blocking.SIGN_OF_LIFE_S", 0.2)
+    server = processes("server")
+    server.office.listen_unix(str(short_dir / "s"))
+
+    def tool() -> str:
+        with connect(f"unix:{short_dir}/s") as client:
+            with pytest.raises(TimedOut):  # not LinkLost
+                client.ask("box", Done(), timeout_s=2.0)
+            return str(client.ask("echo", Done(text="still there")).text)
+
+    assert (await deferToThread(tool)).endswith("still there")
