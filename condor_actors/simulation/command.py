@@ -139,7 +139,7 @@ def _add_replay(commands: Any) -> None:
     replay.add_argument("--count", type=_positive, default=1, metavar="N", help="so many seeds from there on")
     replay.add_argument("--machines", type=_positive, default=20, metavar="N", help="of the pool (default 20)")
     replay.add_argument("--faults", type=int, metavar="N", help="how many (default: chance says)")
-    _add_raises(replay)
+    _add_world(replay)
     replay.add_argument("--schedule", type=Path, metavar="FILE", help="these faults instead of chance's")
     replay.add_argument("--smallest", action="store_true", help="look for fewer faults that still fail")
     replay.add_argument("--trace", action="store_true", help="print each event")
@@ -151,7 +151,7 @@ def _add_replay(commands: Any) -> None:
                        help="how many (default 2000; with --seconds as many as there is time for)")
     seeds.add_argument("--machines", type=_numbers, default=[20], metavar="N,N",
                        help="of the pools; of several sizes each seed takes the one at its remainder (default 20)")
-    _add_raises(seeds)
+    _add_world(seeds)
     seeds.add_argument("--seconds", type=float, metavar="S", help="begin none after that")
     seeds.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (default 1)")
     seeds.add_argument("--keep", type=Path, metavar="FILE",
@@ -159,7 +159,10 @@ def _add_replay(commands: Any) -> None:
     seeds.set_defaults(run=_seeds)
 
 
-def _add_raises(command: argparse.ArgumentParser) -> None:
+def _add_world(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--pools", type=_positive, default=1, metavar="N",
+                         help="so many pools that lend each other machines, each with so many --machines that run jobs "
+                         "(default 1)")
     command.add_argument("--raises", action="store_true",
                          help="turns and I/O edges of actors raise as well, more often than any other fault")
 
@@ -170,8 +173,8 @@ def _replay(arguments: argparse.Namespace) -> int:
     schedule = arguments.schedule.read_text(encoding="utf-8") if arguments.schedule is not None else None
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     failed = replay(seeds, machines=arguments.machines, faults=arguments.faults, schedule=schedule,
-                    raises=arguments.raises, smallest=arguments.smallest, trace=print if arguments.trace else None,
-                    say=print)
+                    raises=arguments.raises, pools=arguments.pools, smallest=arguments.smallest,
+                    trace=print if arguments.trace else None, say=print)
     return 1 if failed else 0
 
 
@@ -183,7 +186,7 @@ def _seeds(arguments: argparse.Namespace) -> int:
     of = commit()
     kept = None
     if arguments.keep is not None:
-        kept = KeptSeeds(arguments.keep, of, arguments.machines, arguments.raises)
+        kept = KeptSeeds(arguments.keep, of, arguments.machines, arguments.raises, arguments.pools)
     number = arguments.count or (2000 if arguments.seconds is None else None)
     progress, said = Progress("seeds"), 0
 
@@ -199,11 +202,13 @@ def _seeds(arguments: argparse.Namespace) -> int:
 
     began_s = time.monotonic()
     done = run_seeds(arguments.first, number, machines=arguments.machines, workers=arguments.workers,
-                     raises=arguments.raises, seconds=arguments.seconds, kept=kept, progress=show)
+                     raises=arguments.raises, pools=arguments.pools, seconds=arguments.seconds, kept=kept,
+                     progress=show)
     if kept is not None:
         kept.close()
     sizes = ", ".join(map(str, arguments.machines))
-    of_what = f"{sizes} machines{', raising' if arguments.raises else ''}{f', commit {of}' if of else ''}"
+    pools = f"{arguments.pools} pools of " if arguments.pools > 1 else ""
+    of_what = f"{pools}{sizes} machines{', raising' if arguments.raises else ''}{f', commit {of}' if of else ''}"
     print(f"seeds {arguments.first} to {arguments.first + done.seeds - 1} with {of_what}: {len(done.failures)} failed; "
           f"{done.events:,} events, {done.cpu_s:.0f} s of processor time, {time.monotonic() - began_s:.0f} s")
     if done.failures:

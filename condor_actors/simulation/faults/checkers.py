@@ -21,6 +21,8 @@ invariants of the cores              schedd, startd, starter and shadow: each tu
 no message is taken twice            each envelope that a process's door lets in
 no two claims have one secret        each claim that becomes durable
 a machine is not overcommitted       each program that starts
+no pool has more than its quota      the claims of all startds of a pool, each round, once faults are long over
+local jobs do not wait for guests    idle jobs of a pool beside guests' claims, each round, once faults are long over
 the page shows the queue             each page that has been told of the last change, each round
 ===================================  ===========================================================================
 """
@@ -47,6 +49,7 @@ from condor_actors.daemons.starter.starter import Starter
 from condor_actors.daemons.web.pool_watch import PoolWatch
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Envelope, Identity
+from condor_actors.simulation.faults.lending_checker import LendingChecker
 from condor_actors.simulation.world.disk import ClaimsOnDisk, LogOnDisk
 from condor_actors.simulation.world.queue_disk import QueueFile
 
@@ -85,6 +88,8 @@ class Checkers:
         self._logged: set[tuple[str, bytes]] = set()
         self._secrets: dict[str, str] = {}
         self.pages_compared = 0
+
+        self._lending = LendingChecker(pool)
 
     def start(self) -> None:
         """The first round."""
@@ -209,6 +214,7 @@ class Checkers:
 
     def look(self) -> None:
         """Everything that no single step shows."""
+        self._lending.look()
         for machine in self._pool.machines.values():
             for process in machine.processes.values():
                 if process.system is None or process.frozen:

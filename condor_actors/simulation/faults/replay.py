@@ -10,6 +10,7 @@ import attrs
 
 from condor_actors.simulation.faults.chance import random_scenario, shrink
 from condor_actors.simulation.faults.faults import parse_schedule
+from condor_actors.simulation.faults.federations import random_federation
 from condor_actors.simulation.world.scenario import Result, Scenario, run
 
 __all__ = ["commit", "replay", "report_of", "scenario_of"]
@@ -27,17 +28,20 @@ def commit() -> str:
 
 
 def scenario_of(seed: int, machines: int, faults: int | None, schedule: str | None,
-                trace: Callable[[str], None] | None, raises: bool = False) -> Scenario:
+                trace: Callable[[str], None] | None, raises: bool = False, pools: int = 1) -> Scenario:
     """What a seed means.
 
     Args:
         seed, machines, faults, raises: see :func:`condor_actors.simulation.faults.chance.random_scenario`.
+        pools: how many; of several, each has so many machines that run jobs.
         schedule: faults in their own language instead of those of chance; trace: takes each line of what happens.
 
     Raises:
         BadSchedule: the schedule is not understood.
     """
-    scenario = attrs.evolve(random_scenario(seed, machines, faults, raises), trace=trace)
+    scenario = random_scenario(seed, machines, faults, raises) if pools == 1 else random_federation(
+        seed, pools, machines, faults, raises)
+    scenario = attrs.evolve(scenario, trace=trace)
     if schedule is None:
         return scenario
     parse_schedule(schedule, [spec.name for spec in scenario.machines])
@@ -61,7 +65,7 @@ def report_of(result: Result, minimal: Scenario | None) -> str:
 
 
 def replay(seeds: Iterable[int], *, machines: int = 20, faults: int | None = None, schedule: str | None = None,
-           raises: bool = False, smallest: bool = False, trace: Callable[[str], None] | None = None,
+           raises: bool = False, pools: int = 1, smallest: bool = False, trace: Callable[[str], None] | None = None,
            say: Callable[[str], None] = lambda text: None) -> int:
     """Run the seeds; returns how many of them violated anything.
 
@@ -72,7 +76,7 @@ def replay(seeds: Iterable[int], *, machines: int = 20, faults: int | None = Non
     """
     failed = 0
     for seed in seeds:
-        scenario = scenario_of(seed, machines, faults, schedule, trace, raises)
+        scenario = scenario_of(seed, machines, faults, schedule, trace, raises, pools)
         result = run(scenario)
         failed += bool(result.violations)
         say(report_of(result, shrink(attrs.evolve(scenario, trace=None)) if result.violations and smallest else None))

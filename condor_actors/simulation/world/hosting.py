@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from twisted.internet.defer import Deferred, fail
 
-from condor_actors.actors import World
+from condor_actors.actors import Actor, World
 from condor_actors.actors.workers import at_once
 from condor_actors.config import Config
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
@@ -27,7 +27,8 @@ from condor_actors.daemons.shadow.shadow_host import HostEdges, ShadowHostDaemon
 from condor_actors.daemons.shadow.submit_files import FileCache
 from condor_actors.daemons.starter.starter_host import StarterHostDaemon
 from condor_actors.daemons.web import web
-from condor_actors.messages.envelope import Address
+from condor_actors.messages.envelope import Address, Delivery, TimerFired
+from condor_actors.messages.pool import PartnersKnown
 from condor_actors.simulation.world.disk import Disk, SimulatedLogs
 from condor_actors.simulation.world.jobs import SimulatedLauncher, SimulatedRunHost
 from condor_actors.simulation.world.machine import (
@@ -106,7 +107,8 @@ def _world(process: Process, config: Config, **edges: Any) -> World:
     return World(
         reactor_time=process.clock, wall_clock=process.wall, random=process.random, new_secret=process.new_secret,
         stopwatch=process.clock.seconds, uid=process.uid, pid=process.pid, post=post, log=process.log,
-        authorize=pool.authorization(process.kind, config).allows, exhausted=lambda name: process.exit(70),
+        authorize=pool.authorization(process.kind, config, process.machine.spec.pool).allows,
+        exhausted=lambda name: process.exit(70),
         stores=Stores(process.machine.disk, process), mail=NoMail(), **edges)
 
 
@@ -135,6 +137,30 @@ def host(process: Process, argument: str) -> None:
         _admin(process, config)
         _listen(process)
     daemon.start()
+    if process.machine.spec.pool and process.kind in ("schedd", "startd", "negotiator"):
+        process.system.spawn("partners", lambda: PartnerTeller(process))
+
+
+PARTNERS_S = 10.0
+
+
+class PartnerTeller(Actor):
+    """Tells a daemon which pools are trusted, again and again, as the keeper of certificates does."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def started(self) -> None:
+        """At once."""
+        self.context.set_timer("look", 0.0)
+
+    def receive(self, delivery: Delivery) -> None:
+        """The timer."""
+        if isinstance(delivery.message, TimerFired):
+            machine = self._process.machine
+            self.context.tell(Address("", self._process.kind),
+                              PartnersKnown(partners=machine.pool.partners_of(machine.spec.pool)))
+            self.context.set_timer("look", PARTNERS_S)
 
 
 def _admin(process: Process, config: Config) -> None:
@@ -144,7 +170,8 @@ def _admin(process: Process, config: Config) -> None:
     edges = AdminEdges(
         daemon=process.daemon, config=lambda: config, reload_config=lambda: None,
         store_setting=lambda name, value, persistent: None,
-        explain=machine.pool.authorization(process.kind, config).explain, shut_down=process.shut_down,
+        explain=machine.pool.authorization(process.kind, config, machine.spec.pool).explain,
+        shut_down=process.shut_down,
         started_s=process.wall(), public_node=lambda: post.public_node, pid=process.pid,
         master_socket=f"{machine.folder('run')}/master.sock" if process.kind not in ("master", "starter-host") else "")
     process.system.spawn("admin", lambda: AdminActor(edges))

@@ -29,6 +29,8 @@ from twisted.internet.interfaces import IProtocol
 from twisted.logger import Logger
 
 from condor_actors.messages.envelope import Envelope, Identity
+from condor_actors.messages.pool import KnownPartner
+from condor_actors.messages.realm import MARK, abroad
 from condor_actors.simulation.world.clock import HeapClock
 from condor_actors.wire.link import Link
 from condor_actors.wire.post_office import PostOffice
@@ -116,8 +118,8 @@ class Network:
         """Dial: fires with the link's broker, or fails as TCP would."""
         result: Deferred[IProtocol] = Deferred()
         start = post.process.machine.name
-        target = self.listeners.get(node)
-        end = target.process.machine.name if target is not None else self._machine_of(node) or start
+        target = self.listeners.get(_plain(node))
+        end = target.process.machine.name if target is not None else self._machine_of(_plain(node)) or start
         there, back = self.path(start, end), self.path(end, start)
         if there.cut or back.cut or end not in self.powered:
             post.process.clock.callLater(CONNECT_S, self._give_up, result)
@@ -138,14 +140,15 @@ class Network:
     def _connected(self, post: SimulatedPost, node: str, result: Deferred[IProtocol]) -> None:
         if result.called:
             return
-        target = self.listeners.get(node)
+        target = self.listeners.get(_plain(node))
         if target is None or not target.process.alive:
             result.errback(error.ConnectionRefusedError())
             return
         near = post.dialled_link(node)
-        far = target.inbound_link(post.identity_for(target, local=node.startswith("unix:")))
+        here, there = post.process.machine.spec.pool, target.process.machine.spec.pool
+        far = target.inbound_link(_seen_from(post.identity_for(target, local=node.startswith("unix:")), here, there))
         wire = Wire(self, _end_of(near), _end_of(far))
-        near.identity = target.own_identity(local=node.startswith("unix:"))
+        near.identity = _seen_from(target.own_identity(local=node.startswith("unix:")), there, here)
         self._wires[wire] = None
         result.callback(near.broker)
         target.process.clock.callLater(0.0, far.broker_ready)
@@ -168,6 +171,22 @@ class Network:
             wire.end_died(process, silent)
         for node in [node for node, post in self.listeners.items() if post.process is process]:
             del self.listeners[node]
+
+
+def _plain(node: str) -> str:
+    """A node as its own pool calls it: names are unique in the simulation."""
+    host, colon, port = node.rpartition(":")
+    return f"{host.partition(MARK)[0]}{colon}{port}" if node.startswith("<") else node
+
+
+def _seen_from(identity: Identity, own: str, other: str) -> Identity:
+    """A machine or user of the pool ``own`` as its certificate is read in the pool ``other``."""
+    if own == other:
+        return identity
+    hosts = identity.hosts or {identity.host.lower()}
+    name = abroad(identity.name, own) if "shadow" in identity.roles else identity.name
+    return attrs.evolve(identity, name=name, host=abroad(identity.host, own), realm=own,
+                        hosts=frozenset() if "shadow" in identity.roles else frozenset(abroad(h, own) for h in hosts))
 
 
 class Wire:
@@ -361,6 +380,11 @@ class SimulatedPost(PostOffice):
         self.network.listeners[node] = self
         if node.startswith("<"):
             self.public_node = node
+
+    def partners(self) -> tuple[KnownPartner, ...]:
+        """The pools that its own trusts."""
+        machine = self.process.machine
+        return machine.pool.partners_of(machine.spec.pool)
 
     def connect(self, node: str) -> Deferred[IProtocol]:
         """Dial for a :class:`Dialled`."""

@@ -23,6 +23,7 @@ from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.config import Config, load_config
 from condor_actors.cores.schedd.queue_operations import ArchiveJob, QueueOperation
 from condor_actors.messages.envelope import Envelope, Identity
+from condor_actors.messages.pool import KnownPartner
 from condor_actors.simulation.faults.checkers import Checkers
 from condor_actors.simulation.faults.faults import Faults, parse_schedule
 from condor_actors.simulation.faults.trips import Injected, Trips
@@ -108,7 +109,7 @@ class Pool:
             identity = Identity(name=f"condor@{spec.name}", roles=frozenset(roles), host=spec.name, method="tls")
             machine = self.machines[spec.name] = SimulatedMachine(self, spec, identity)
             machine.poll_s = float({**scenario.config, **spec.config}.get("POLLING_INTERVAL", machine.poll_s))
-        self.central = next(spec.name for spec in scenario.machines if spec.central)
+        self.centrals = {spec.pool: spec.name for spec in reversed(scenario.machines) if spec.central}
         self.users = Users(self)
         self.checkers = Checkers(self)
         if scenario.prepare is not None:
@@ -126,7 +127,7 @@ class Pool:
                        *(["KBDD"] if spec.kbdd else []), *(["WEB"] if spec.web else [])]
             overrides = {
                 "FULL_HOSTNAME": machine.name, "HOSTNAME": machine.name, "UID_DOMAIN": self.domain,
-                "FILESYSTEM_DOMAIN": machine.name, "COLLECTOR_HOST": f"<{self.central}:9618>",
+                "FILESYSTEM_DOMAIN": machine.name, "COLLECTOR_HOST": f"<{self.centrals[spec.pool]}:9618>",
                 "DAEMON_LIST": " ".join(daemons), "USE_CGROUPS": "false", "START": "true",
                 "DETECTED_CPUS": str(spec.cpus), "DETECTED_MEMORY": str(spec.memory_mib),
                 **OPERATING_SYSTEM, "DETECTED_CPUS_LIMIT": str(spec.cpus), "DISK": str(spec.disk_kib),
@@ -138,12 +139,18 @@ class Pool:
                 subsystem=subsystem, environ={"CONDOR_CONFIG": "ONLY_ENV"}, files=(), overrides=overrides)
         return found
 
-    def authorization(self, kind: str, config: Config) -> Authorization:
-        """Who may do what at a daemon."""
+    def partners_of(self, name: str) -> tuple[KnownPartner, ...]:
+        """The pools that one trusts, with its terms for them."""
+        return tuple(KnownPartner(name=other, central=f"<{self.centrals[other]}%{other}:9618>", terms=terms)
+                     for (own, other), terms in self.scenario.terms.items() if own == name)
+
+    def authorization(self, kind: str, config: Config, own: str = "") -> Authorization:
+        """Who may do what at a daemon of the pool ``own``."""
         key = (kind, str(config.path("RUN")))
         found = self._authorizations.get(key)
         if found is None:
-            found = self._authorizations[key] = Authorization(config, own_uid=0)
+            found = self._authorizations[key] = Authorization(
+                config, own_uid=0, partners=lambda: self.partners_of(own))
         return found
 
     def uid_of(self, name: str) -> int:

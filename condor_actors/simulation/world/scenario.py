@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from condor_actors.messages.flock_terms import FlockTerms
+
 if TYPE_CHECKING:
     from condor_actors.simulation.world.pool import Pool
 
@@ -38,7 +40,7 @@ class MachineSpec:
         central: collector and negotiator run there; submits: a schedd; executes: a startd; kbdd: someone watches its
             keyboard; web: the page's daemon, with a page that is always open.
         drift: how much faster its clock runs (0.0001: 100 ppm); offset_s: how wrong it is at the start.
-        config: parameters of this machine.
+        config: parameters of this machine; pool: which one it is of, where there are several.
     """
 
     name: str
@@ -54,6 +56,7 @@ class MachineSpec:
     drift: float = 0.0
     offset_s: float = 0.0
     config: Mapping[str, str] = attrs.field(factory=dict)
+    pool: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -107,6 +110,7 @@ class Scenario:
         delay_s: how long a word takes from one machine to another.
         faults: the schedule, in the language of :mod:`condor_actors.simulation.faults.faults`.
         config: parameters of every machine.
+        terms: by (pool, partner), the terms on which the pool lends to that partner and sends it jobs.
         checks: whether the checkers look after each step.
         prepare: called with the pool before it starts (owners, workloads, probes).
         trace: called with each line of the trace.
@@ -123,6 +127,7 @@ class Scenario:
     delay_s: float = 0.0005
     faults: str = ""
     config: Mapping[str, str] = attrs.field(factory=dict)
+    terms: Mapping[tuple[str, str], FlockTerms] = attrs.field(factory=dict)
     checks: bool = True
     prepare: Callable[[Pool], Any] | None = None
     trace: Callable[[str], None] | None = None
