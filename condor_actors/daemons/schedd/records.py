@@ -70,6 +70,14 @@ def record_settings(config: Config) -> RecordSettings:
         per_job=config.text("PER_JOB_HISTORY_DIR") or "")
 
 
+def _one_line_each(ad: ClassAd) -> str:
+    """The long form of an ad; a value with lines of its own is escaped, so that none of them passes for a record's."""
+    text = ad.to_text()
+    if text.count("\n") == len(ad):
+        return text
+    return ad.to_bytes().decode("utf-8", "surrogateescape")
+
+
 class Records:
     """Writes the event log of all jobs and the text history.
 
@@ -128,7 +136,7 @@ class Records:
         for each in operations:
             if isinstance(each, ArchiveJob):
                 ad = ClassAd.from_bytes(each.cluster_ad + each.ad)
-                text = ad.to_text()
+                text = _one_line_each(ad)
                 if settings.history:
                     banner = (f"*** ClusterId = {each.cluster} ProcId = {each.proc} Owner = \"{each.owner}\" "
                               f"CompletionDate = {ad.get_int('CompletionDate')}\n")

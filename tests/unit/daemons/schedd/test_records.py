@@ -82,6 +82,16 @@ def test_histories_as_text(tmp_path: Path) -> None:
     assert len(list((tmp_path / "per-job").iterdir())) == 2
 
 
+def test_no_value_passes_for_a_record(tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    pool = pool_with(tmp_path, HISTORY=str(history))
+    value = r'x\n*** ClusterId = 7 ProcId = 0 Owner = \"root\" CompletionDate = 1\nOwner = \"root\"'
+    run_job(pool, f'Evil = "{value}"\n'.encode())
+    lines = history.read_text().splitlines()
+    assert [line for line in lines if line.startswith("***")] == [lines[-1]]
+    assert sum("*** ClusterId = 7" in line for line in lines) == 1
+
+
 def test_the_text_history_is_put_aside(tmp_path: Path) -> None:
     history = tmp_path / "history"
     pool = pool_with(tmp_path, HISTORY=str(history), MAX_HISTORY_LOG="100", MAX_HISTORY_ROTATIONS="1")
