@@ -87,7 +87,6 @@ schedd administrator -      all    LastSuspensionTime CumulativeSuspensionTime C
 schedd administrator -      all    PreviousCkptGeneration
 schedd nobody        -      all    GangClaims GangOutcome GangReason GangHoldCode GangHoldSubCode GangEnded* GangSizes
 schedd nobody        -      all    RemoteHosts Scheduler
-schedd nobody        -      owner  GangGroup*
 
 # what a run tells of itself
 schedd administrator shadow all    NumJobStarts JobCurrentStartExecutingDate JobCurrentFinishTransferOutputDate
@@ -110,6 +109,7 @@ charge charge        -      all    AccountingGroup AcctGroup AcctGroupUser
 owner  owner         -      owner  Environment Env Arguments Args
 
 # what nobody is told
+schedd nobody        -      nobody GangGroup*
 schedd nobody        -      nobody ClaimId ClaimIds Capability ClaimSecret TransferKey TransferSocket _condor_priv*
 """
 

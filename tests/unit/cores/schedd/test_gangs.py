@@ -19,6 +19,7 @@ from condor_actors.cores.schedd.gangs.gang import (
     node_of,
 )
 from condor_actors.cores.schedd.gangs.groups import assignment
+from condor_actors.cores.schedd.job_attributes import PRIVATE, _hidden
 from condor_actors.cores.schedd.queue_operations import (
     DropRun,
     InsertJobs,
@@ -236,6 +237,11 @@ def test_jobs_of_one_cluster_are_groups_of_nodes() -> None:
         ("1.0#1@s", "g#2"), ("1.0#1.1@s", "g#0"), ("1.0#1.2@s", "g#1")]
     assert [ClassAd.from_bytes(run.job_ad)["Arguments"] for run in schedd.runs] == ["head", "tail", "tail"]
     assert [ClassAd.from_bytes(run.job_ad)["Nodes"] for run in schedd.runs] == [3, 3, 3]
+
+
+def test_strangers_do_not_see_the_arguments_of_a_group() -> None:
+    for name in ("GangGroup1", "ganggroup12"):
+        assert _hidden([name.lower()], PRIVATE) == {name.lower()}
 
 
 def test_a_slot_that_fits_every_group_makes_room_for_one_that_fits_its_own_alone() -> None:
