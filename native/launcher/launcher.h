@@ -41,6 +41,7 @@ enum filter { FILTER_NONE, FILTER_JOB, FILTER_JOB_TRACEABLE, FILTER_RUNTIME };
 
 struct plan {
     bool has_uid, has_gid, has_umask, has_nice, new_session, joins_pids;
+    bool terminal; /* standard input is one, and becomes the session's own */
     bool first; /* the launcher is the first process of its pid namespace already */
     uid_t uid;
     gid_t gid;

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -46,6 +47,8 @@ int main(int count, char **words)
     }
     if (plan.new_session && setsid() < 0 && errno != EPERM)
         fail("session", errno, "setsid");
+    if (plan.terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
+        fail("session", errno, "the terminal");
     set_limits(&plan);
     become_user(&plan);
     if (plan.directory && chdir(plan.directory) < 0)

@@ -215,6 +215,9 @@ void read_options(struct plan *plan, int count, char **words)
         if (strcmp(name, "--new-session") == 0) {
             plan->new_session = true;
             i += 1;
+        } else if (strcmp(name, "--terminal") == 0) {
+            plan->terminal = true;
+            i += 1;
         } else if (strcmp(name, "--first") == 0) {
             plan->first = true;
             i += 1;

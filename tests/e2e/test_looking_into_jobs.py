@@ -48,6 +48,16 @@ def test_tail_and_shell(pool: PersonalPool) -> None:
     assert (here / "out").read_text() == "begun\nended\n"
 
 
+def test_the_terminal_is_the_shells_own_and_its_last_words_arrive(pool: PersonalPool) -> None:
+    cluster = pool.submit("executable = /bin/sleep\narguments = 1000\ntransfer_executable = false\n"
+                          "log = words.log\nqueue\n")
+    pool.until_status(f"{cluster}.0", 2)
+    for number in range(5):
+        done = pool.tool("condor_ssh_to_job", f"{cluster}.0", f": </dev/tty && echo word {number}; exit {number}")
+        assert (done.stdout, done.returncode) == (f"word {number}\n", number)
+    pool.run("condor_rm", str(cluster))
+
+
 def test_who_shows_the_program(pool: PersonalPool, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, here = counting_job(pool, "who")
     line = until(lambda: next((each for each in pool.run("condor_who").splitlines() if f" {cluster}.0 " in each), ""),

@@ -30,8 +30,6 @@ BLOCK_BYTES = 16 * 1024
 PENDING_BYTES = 1 << 20
 STEPS_TO_JOB = 1
 """In a pid namespace: from its first process to the job; with a namespace of users a relay is before them."""
-IN_IMAGE = 'if command -v setsid >/dev/null 2>&1; then exec setsid -c "$@"; else exec "$@"; fi'
-"""An image may lack the program that makes the terminal the shell's own."""
 FIRST_PID = 2
 """Of a job, in a pid namespace of its own: the first process of all is the launcher's."""
 NAMESPACE_FILES = {"mount": "mnt"}
@@ -122,13 +120,12 @@ class Shell:
         if "pid" in isolate:
             variables["_CONDOR_JOB_PIDS"] = str(FIRST_PID)
         command = message.command or ("/bin/sh", "-i")
-        claim = "exec setsid -w -c \"$@\"" if os.path.exists("/usr/bin/setsid") else "exec \"$@\""
         if run.spec.container is not None:
-            claim, variables = IN_IMAGE, in_image(run.spec, variables, scratch, run.held.image)
+            variables = in_image(run.spec, variables, scratch, run.held.image)
         return LaunchPlan(
-            program="/bin/sh", arguments=("-c", claim, "sh", *command), environment=variables,
+            program="/bin/sh", arguments=("-c", 'exec "$@"', "sh", *command), environment=variables,
             directory=scratch if run.spec.transfers else run.spec.iwd, stdin=terminal, stdout=terminal,
-            stderr=terminal, account=run.account,
+            stderr=terminal, terminal=True, account=run.account,
             cgroups=run.claim.cgroup.directories if run.claim.cgroup is not None else (),
             join=[f"/proc/{self._inside(isolate)}/ns/{NAMESPACE_FILES.get(name, name)}" for name in isolate],
             limits=edges.limits(run.spec, run.claim, account), filter=edges.filter_of(isolate))

@@ -58,7 +58,7 @@ class LaunchPlan:
             becomes the process's root directory; ``read_only_binds``: mounts in it that cannot be written to.
         root: the process's root directory; ``program`` and ``directory`` are seen from there.  Empty: ours.
         keep: descriptors that it keeps beside the first three, by the numbers they have here.
-        foreground: keep the caller's session (a shell on a terminal makes its own).
+        terminal: ``stdin`` is one, and becomes that of the session that the program begins.
     """
 
     program: str
@@ -84,6 +84,7 @@ class LaunchPlan:
     read_only_binds: Sequence[tuple[str, str]] = ()
     root: str = ""
     keep: Sequence[int] = ()
+    terminal: bool = False
     death_signal: int = DEATH_SIGNAL
 
 
@@ -183,6 +184,8 @@ class PosixLauncher:
             words += ["--bind", source, target]
         for source, target in plan.read_only_binds:
             words += ["--bind-read-only", source, target]
+        if plan.terminal:
+            words += ["--terminal"]
         if plan.layers:
             words += ["--layers", plan.layers, "--image", plan.image]
         for target in plan.tmpfs:
