@@ -73,8 +73,8 @@ def test_an_image_is_unpacked_once_and_the_next_job_does_not_see_what_this_one_w
 
 def test_the_target_folder_and_no_network(pool: PersonalPool, image: Path) -> None:
     text = ran(pool, "target", image, "pwd; echo $_CONDOR_SCRATCH_DIR; cat /proc/net/dev | grep -c :; echo o >o",
-               "container_target_dir = /work/here\ndocker_network_type = none")
-    assert text.split() == ["/work/here", "/work/here", "1"]
+               "container_target_dir = /data/here\ndocker_network_type = none")
+    assert text.split() == ["/data/here", "/data/here", "1"]
     assert (pool.work / "o").read_text() == "o\n"
 
 
