@@ -159,8 +159,8 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         why="one user's shadow host ends the jobs of another",
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_nobody_ends_the_runs_of_others",)),
     Mutation(
-        "end-is-not-stored", "condor_actors/cores/schedd/run_table.py",
-        "        self._context.persist(DropRun(run.run_id))\n",
+        "end-is-not-stored", "condor_actors/cores/schedd/job_notices.py",
+        "        context.persist(DropRun(run_id))\n",
         "",
         why="a run that is over is taken up again after the schedd's restart",
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_the_end_of_a_run_is_stored_with_its_verdict",)),
