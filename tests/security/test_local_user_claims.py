@@ -62,7 +62,7 @@ def test_his_claim_runs_no_job_in_her_name(pool: SharedPool, victim: str) -> Non
                         (alice.name, f"{mallory.name}@{domain}"), ("root", f"root@{domain}"),
                         (mallory.name, f"{mallory.name}@elsewhere")):
         answer = pool.attack(mallory, ACTIVATE, paths=paths, mark=mark, owner=owner, user=user, **claim)
-        assert answer.startswith(f"invalid: the claim is for jobs of {mallory.name}@"), answer
+        assert answer.startswith(f"bad-job: the claim is for jobs of {mallory.name}@"), answer
     assert not Path(mark).exists()
 
 
