@@ -33,7 +33,7 @@ def universe(context: BuildContext) -> None:
         name = next((word for word, number in UNIVERSE_IDS.items() if str(number) == name), name)
     if name not in UNIVERSE_IDS:
         run = [word for word, number in UNIVERSE_IDS.items()
-               if universe_objection(number) is None and word not in ("container", "docker")]
+               if universe_objection(number) is None and word != "docker"]
         meant = difflib.get_close_matches(name, run, 1)
         hint = f"; did you mean {meant[0]}?" if meant else f"; expected one of {', '.join(sorted(run))}."
         raise SubmitError(f"I don't know about the '{name}' universe{hint}", command="universe")
@@ -49,9 +49,11 @@ def universe(context: BuildContext) -> None:
         raise SubmitError(f"{name} universe needs a {name}_image")
     context.set("JobUniverse", context.universe)
     if context.topping == "docker":
-        raise SubmitError("docker_image would have no effect: nothing fetches images from registries",
-                          command="docker_image", remedy=FROM_REGISTRY)
-    if context.topping:
+        if not docker_image:
+            raise SubmitError("nothing here runs jobs by Docker", command="universe", remedy="say universe = container")
+        context.set("WantDocker", True)  # refused where jobs are queued, by its row in the table of commands
+        context.set("DockerImage", docker_image)
+    elif context.topping:
         _container(context, image or docker_image or "")
 
 
