@@ -9,8 +9,10 @@ import attrs
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd import shadow_host as hosts
+from condor_actors.cores.shadow import grid_events as gr
 from condor_actors.cores.shadow import shadow_events as sh
 from condor_actors.cores.shadow import standard_run as st
+from condor_actors.cores.shadow.grid_run import GridRun
 from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome
 from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.starter import run_events as jr
@@ -119,6 +121,32 @@ def standards() -> list[ShadowRun]:
     noted = st.StandardRun(_order(True), ClassAd.from_text(JOB), "key", 0)
     noted.start(0.0)
     return [*shadows(st.StandardRun), noted]
+
+
+_HERE, _BEGUN = gr.FolderRecord(prepared=True), gr.FolderRecord(prepared=True, claim="7", began_s=5.0)
+_DONE = gr.FolderRecord(prepared=True, claim="7", began_s=5.0, status=0)
+
+GRID_EVENTS: tuple[Any, ...] = (
+    gr.Prepared(), gr.FilesFailed("no such file", 13, 2), gr.Submitted("7"),
+    gr.SubmitFailed("no answer", transient=True), gr.SubmitFailed("no such partition", transient=False),
+    *(gr.Looked(found, record) for record in (gr.FolderRecord(), _HERE, _BEGUN, _DONE)
+      for found in ((), (gr.BatchJob("7", "PENDING"),), (gr.BatchJob("7", "RUNNING"),))),
+    *(gr.Looked((gr.BatchJob("7", state),), _BEGUN) for state in ("CANCELLED", "NODE_FAIL")),
+    gr.Unavailable("down"), gr.Unavailable("down", _BEGUN), gr.Unavailable("down", _DONE),
+    gr.Withdrawn(), gr.Withdrawn("7"), gr.Brought(), gr.Cancelled(True), gr.Cancelled(False),
+    m.StopRun(run_id=RUN, how="remove", reason="asked"), sh.ScheddBack(), sh.Settled(),
+    *(TimerFired(key=key) for key in ("look", "cancel")),
+)
+
+
+def grids() -> list[GridRun]:
+    """Runs as they begin at a grid manager: a new one, and one that another grid manager began."""
+    runs = []
+    for reattach in (False, True):
+        run = GridRun(_order(reattach), ClassAd.from_text(JOB), gr.GridSettings(retries=1))
+        run.start(0.0)
+        runs.append(run)
+    return runs
 
 
 _LINK = Address("in:1", "shadow-host")

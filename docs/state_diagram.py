@@ -33,6 +33,10 @@ SHADOW = {
     "preparing": (0, 0), "activating": (1, 0), "sending": (2, 0), "waiting": (2, 1), "running": (3, 0),
     "apart": (2, 2), "bringing": (4, 0), "ended": (4, 2),
 }
+GRID = {
+    "looking": (0, 1), "preparing": (0, 0), "submitting": (1, 0), "queued": (2, 0), "running": (3, 0),
+    "bringing": (4, 0), "cancelling": (2, 2), "ended": (4, 2),
+}
 HOST = {"starting": (0, 0), "spare": (1, 0), "ready": (2, 0), "lost": (2, 1), "gone": (1, 1)}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from condor_actors.cores.master import supervisor, supervisor_events
 from condor_actors.cores.schedd import job_status, shadow_host
 from condor_actors.cores.schedd.gangs import gang
-from condor_actors.cores.shadow import shadow_run_table, standard_run_table
+from condor_actors.cores.shadow import grid_run_table, shadow_run_table, standard_run_table
 from condor_actors.cores.startd import owner_policy
 from condor_actors.cores.starter import job_run_table
 from condor_actors.dag import node_table
@@ -70,6 +70,8 @@ def _runs() -> str:
          state_diagram.SHADOW),
         ("A standard-universe run at its shadow", standard_run_table.TABLE, run_samples.standards,
          run_samples.STANDARD_EVENTS, state_diagram.SHADOW),
+        ("A run in another batch system", grid_run_table.TABLE, run_samples.grids, run_samples.GRID_EVENTS,
+         state_diagram.GRID),
         ("A shadow host", shadow_host.TABLE, run_samples.shadow_hosts, run_samples.HOST_EVENTS, state_diagram.HOST),
     ):
         found = state_diagram.walked(runs(), events)

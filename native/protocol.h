@@ -72,7 +72,7 @@ enum {
     OP_IMAGE_END = 1009,   /* argument 0: 1 good, 0 given up; argument 1: bytes; result 1: end here */
     OP_NOTE = 1010,        /* argument 0: call number refused; for the event log */
     OP_HOLD = 1011,        /* fd: keep its file under a handle of the runtime's, for mappings */
-    OP_RELEASE = 1012,     /* handle: forget it */
+    OP_RELEASE = 1012,     /* handle: forget it; result 0, or one more than what OP_SHARE says: the last of it, see there */
     OP_FORK = 1013,        /* a channel for a new member of the family comes beside the answer; argument 0: it may be
                             * one that goes straight home (CONTROL_MEMBER); argument 1: how many processes come back.
                             * -EINPROGRESS: a checkpoint of the family begins; after it */
@@ -93,6 +93,7 @@ enum {
     OP_COMMONS = 1026,      /* in: struct common of each piece of shared memory; out: a byte for each: 1: write it */
     OP_PART = 1027,         /* bytes of this process's part, or -errno; in: struct kin, struct kin_child ...; result: where
                              * it begins in the image, whose file comes beside the answer */
+    OP_SHARE = 1029,        /* handle, place in its file, bytes, SHARE_...; see struct shared_place */
     OP_PART_WRITTEN = 1028, /* errno or 0, digest; of the first process: answered when all are written, out: struct
                              * family_image ...; of others: when all is over: 0: go on, 1: end here, -errno: go on */
 };
@@ -100,6 +101,21 @@ enum {
 /* Arguments of OP_GATHER, and an answer. */
 enum { GATHER_FIRST = 1 /* argument 1: it has children */, GATHER_MORE = 2, GATHER_OVER = 3 /* argument 1: result */,
        GATHER_ALONE = 1 << 20, MOST_GATHERED = 512, MOST_COMMONS = 1024 };
+
+/* Where a piece of a file is in the memory that all members have. The result of OP_SHARE is the place of a part of it,
+ * and in its lowest bits the power of two that it is long. */
+enum {
+    SHARE_ASK = 0,
+    SHARE_FILLED = 1, /* the gap that was told last is filled; and the next one? */
+    SHARE_CLAIM = 2,  /* after a restart: arguments 4: what the result was; 5: FROM; nothing comes back */
+    SHARE_LEFT = 3,   /* of what a release was the last of, the memory is given back */
+};
+#define GROUND_BYTES (8ull << 40)
+
+struct shared_place {
+    int64_t from;             /* of the file, what is at the beginning of that part */
+    int64_t gap_from, gap_to; /* of the file: to be filled, before asking again; the same: there is no gap */
+};
 
 /* A piece of memory that members may share: of the kernel's object with that number. */
 struct common {

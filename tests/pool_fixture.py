@@ -28,16 +28,19 @@ class ToolFailed(AssertionError):
 def until(condition: Callable[[], Any], what: str | Callable[[], str], deadline_s: float = DEADLINE_S) -> Any:
     """The first true value of ``condition``, looked at again and again; for what no event tells of.
 
-    What it waits for is said in words, or by a function that says how far it has come.
+    What it waits for is said in words, or by a function that says how far it has come.  A look that is dear (a tool)
+    is taken the less often: what is waited for needs the processor too.
     """
     end = time.monotonic() + deadline_s
     while True:
+        began = time.monotonic()
         value = condition()
+        took = time.monotonic() - began
         if value:
             return value
         if time.monotonic() > end:
             raise AssertionError(f"not within {deadline_s:g} s: {what if isinstance(what, str) else what()}")
-        time.sleep(0.05)
+        time.sleep(min(max(0.05, 2 * took), 1.0))
 
 
 def open_to_jobs(folder: Path) -> None:

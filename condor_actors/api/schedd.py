@@ -155,7 +155,7 @@ class Schedd:
         Raises:
             NotSupported: always.
         """
-        raise NotSupported("there are no job sets, for jobs are not materialized late; give the jobs a batch_name, "
+        raise NotSupported("there are no job sets; give the jobs a batch_name, "
                            "which condor_q shows as one line")
 
     # -- questions

@@ -317,6 +317,10 @@ NUM_SLOTS_TYPE_$(1:1) = 1
 SLOT_TYPE_$(1:1)_PARTITIONABLE = true
 SLOT_TYPE_$(1:1) = $(2+:100%)
 """,
+    "GPUs": """
+MACHINE_RESOURCE_INVENTORY_GPUs = $(BIN)/condor_gpu_discovery $(1) -properties $(GPU_DISCOVERY_EXTRA)
+ENVIRONMENT_VALUE_FOR_UnAssignedGPUs = 10000
+""",
     "StaticSlots": """
 NUM_SLOTS_TYPE_$(1:1) = $(2:$(NUM_CPUS))
 SLOT_TYPE_$(1:1)_PARTITIONABLE = false

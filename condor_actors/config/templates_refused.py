@@ -16,7 +16,6 @@ _REASONS: Final[dict[str, dict[str, str]]] = {
     "POLICY": {"OnlyRegisteredCheckpointDestinations": "checkpoints go to the pool's own checkpoint server"},
     "FEATURE": {
         "Monitor": _CRON,
-        "GPUs": "no program here discovers GPUs; write MACHINE_RESOURCE_GPUs = NUMBER instead",
         "GPUsMonitor": _CRON,
         "OneShotCronHook": _CRON,
         "PeriodicCronHook": _CRON,

@@ -26,9 +26,10 @@ import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.messages.codes import Universe
+from condor_actors.messages.grid_resources import resource_problem
 
 __all__ = ["BY_ATTRIBUTE", "BY_COMMAND", "COMMANDS", "MAY_BE_REFUSED", "Standing", "SubmitCommand",
-           "objection", "objections", "universe_objection"]  # fmt: skip
+           "grid_objection", "objection", "objections", "universe_objection"]  # fmt: skip
 
 
 class Standing(enum.Enum):
@@ -88,12 +89,17 @@ cron_minute CronMinute; cron_hour CronHour; cron_day_of_month CronDayOfMonth; cr
 cron_day_of_week CronDayOfWeek; cron_window; cron_prep_time; noop_job IsNoopJob; noop_job_exit_code NoopJobExitCode;
 noop_job_exit_signal NoopJobExitSignal; next_job_start_delay NextJobStartDelay; output_directory OutputDirectory;
 preserve_relative_paths PreserveRelativePaths; skip_if_dataflow SkipIfDataflow; stack_size StackSize;
+require_gpus RequireGPUs; gpus_minimum_capability GPUsMinCapability; gpus_maximum_capability GPUsMaxCapability;
+gpus_minimum_memory GPUsMinMemory; gpus_minimum_runtime GPUsMinRuntime;
 retry_request_memory RetryRequestMemory; retry_request_memory_increase NextRequestMemory;
 retry_request_memory_max MaxRequestMemory; retry_request_disk RetryRequestDisk;
 ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_output_and_error_on_restart DontAppend;
 machine_count; node_count; nodecount;
+max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle;
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
-docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch
+docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch;
+grid_resource GridResource; batch_extra_submit_args BatchExtraSubmitArgs; batch_project BatchProject;
+batch_queue BatchQueue; batch_runtime BatchRuntime
 """
 
 _IGNORED: tuple[tuple[str, str], ...] = (
@@ -107,19 +113,17 @@ _IGNORED: tuple[tuple[str, str], ...] = (
      "compress_files CompressFiles; fetch_files FetchFiles", "the standard universe reads ahead by itself"),
 )  # fmt: skip
 
-_GRID = "jobs are not handed to other batch systems or clouds"
-_GRID_INSTEAD = "Submit the program itself with universe = vanilla."
+_GRID = "jobs are handed to Slurm alone, of other batch systems, pools and clouds"
+_GRID_INSTEAD = "Say grid_resource = batch slurm, or submit the program itself with universe = vanilla."
 _REGISTRY = "nothing fetches images from registries"
 _REGISTRY_INSTEAD = "Bring the image as a tar file (docker save IMAGE > image.tar; container_image = image.tar)."
-_GPU = "GPUs are not told apart by their properties"
-_GPU_INSTEAD = "Use request_gpus where the administrator counts GPUs, and requirements on attributes of the machine."
 _OAUTH = "there is no service that keeps credentials"
 _OAUTH_INSTEAD = "Put a token of limited rights into a file of transfer_input_files."
 
 _REFUSED: tuple[tuple[str, str, str], ...] = (
-    ("grid_resource GridResource; arc_application; arc_data_staging; arc_resources; arc_rte; azure_admin_key; "
-     "azure_admin_username; azure_auth_file; azure_image; azure_location; azure_size; batch_extra_submit_args; "
-     "batch_project; batch_queue; batch_runtime; cloud_label_<name>; cloud_label_names; aws_access_key_id_file; "
+    ("arc_application; arc_data_staging; arc_resources; arc_rte; azure_admin_key; "
+     "azure_admin_username; azure_auth_file; azure_image; azure_location; azure_size; "
+     "cloud_label_<name>; cloud_label_names; aws_access_key_id_file; "
      "aws_region AWSRegion; aws_secret_access_key_file; ec2_access_key_id; ec2_ami_id; ec2_availability_zone; "
      "ec2_block_device_mapping; ec2_ebs_volumes; ec2_elastic_ip; ec2_iam_profile_arn; ec2_iam_profile_name; "
      "ec2_instance_type; ec2_keypair; ec2_keypair_file; ec2_parameter_<name>; ec2_parameter_names; "
@@ -138,9 +142,8 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "no ports are forwarded", "A job in an image has the machine's network: let it listen on a free port and write "
      "that into a file."),
     ("container_is_common", "an image is sent to a machine and unpacked there once for all jobs of its owner", ""),
-    ("require_gpus RequireGPUs; gpus_minimum_capability GPUsMinCapability; gpus_maximum_capability GPUsMaxCapability; "
-     "gpus_minimum_memory GPUsMinMemory; gpus_minimum_runtime GPUsMinRuntime; cuda_version CUDAVersion",
-     _GPU, _GPU_INSTEAD),
+    ("cuda_version CUDAVersion", "it asks for attributes that only old programs for finding GPUs wrote",
+     "Use gpus_minimum_runtime."),
     ("vm_checkpoint; vm_disk; vm_macaddr; vm_memory; vm_networking; vm_networking_type; vm_no_output_vm; vm_type; "
      "xen_initrd; xen_kernel; xen_kernel_params; xen_root", "virtual machines are not started", ""),
     ("jar_files JarFiles; java_vm_args JavaVMArgs", "the java universe is not there",
@@ -152,8 +155,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("WantParallelScheduling WantParallelScheduling; rendezvousdir; parallel_script_shadow ParallelScriptShadow; "
      "parallel_script_starter ParallelScriptStarter", "several machines are claimed for one job in the parallel "
      "universe alone, and no scripts are run around its nodes", "Use universe = parallel with machine_count."),
-    ("max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle",
-     "all jobs of a description are queued at once", "Drop it: waiting jobs are cheap here."),
     ("jobset JobSetName", "jobs are not gathered in sets", "Use batch_name to see them together."),
     ("checkpoint_destination CheckpointDestination", "checkpoints are kept by the submit machine",
      "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
@@ -200,11 +201,10 @@ COMMANDS: tuple[SubmitCommand, ...] = (
 BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
-MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | {"jobuniverse"}
+MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | {"jobuniverse", "gridresource"}
 """The attributes, lower case, that `objections` looks at."""
 
 _UNIVERSES = {
-    int(Universe.GRID): BY_COMMAND["grid_resource"],
     int(Universe.JAVA): BY_COMMAND["jar_files"],
     int(Universe.VM): BY_COMMAND["vm_type"],
 }
@@ -213,6 +213,14 @@ _UNIVERSES = {
 def universe_objection(universe: int) -> SubmitCommand | None:
     """The row that says why jobs of a universe (its number) are refused; None: they are run."""
     return _UNIVERSES.get(universe)
+
+
+def grid_objection(resource: object) -> SubmitCommand | None:
+    """The row that says why jobs are not handed to a ``grid_resource``; None: they are."""
+    problem = resource_problem(resource)
+    if not problem:
+        return None
+    return attrs.evolve(BY_COMMAND["grid_resource"], standing=Standing.REFUSED, reason=problem, instead=_GRID_INSTEAD)
 
 
 def asks(value: object) -> bool:
@@ -233,7 +241,14 @@ def objections(ad: ClassAd, names: Iterable[str]) -> Iterator[tuple[str, SubmitC
     for name in names:
         key = name.lower()
         if key == "jobuniverse":
-            row = universe_objection(ad.get_int("JobUniverse"))
+            universe = ad.get_int("JobUniverse")
+            row = universe_objection(universe)
+            if row is not None:
+                yield name, row
+            elif universe == Universe.GRID and "GridResource" not in ad:
+                yield name, grid_objection(None) or BY_COMMAND["grid_resource"]
+        elif key == "gridresource":
+            row = grid_objection(ad.evaluate(name))
             if row is not None:
                 yield name, row
         elif key in _REFUSED_ATTRIBUTES and asks(ad.evaluate(name)):

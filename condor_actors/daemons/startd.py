@@ -38,7 +38,15 @@ from condor_actors.cores.startd.startd_events import (
     StopBenchmarks,
 )
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
-from condor_actors.daemons.startd_settings import machine_ad, machine_share, slot_plans, slot_settings, startd_name
+from condor_actors.daemons.startd_settings import (
+    inventories,
+    inventory_commands,
+    machine_ad,
+    machine_share,
+    slot_plans,
+    slot_settings,
+    startd_name,
+)
 from condor_actors.effects import Effect
 from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.machine.run.confinement import wanted_parts
@@ -321,7 +329,7 @@ class Startd:
         self.own_uids = {world.uid, pool_uid(config)}
         self.started_s = world.wall_clock()
         self.readings: Readings = world.readings or HostReadings(
-            config.list_of("CONSOLE_DEVICES"), confine=wanted_parts(config))
+            config.list_of("CONSOLE_DEVICES"), confine=wanted_parts(config), inventories=inventory_commands(config))
         self.sensors = None if world.readings is not None else HostSensors(
             [word.lower() for word in config.list_of("OWNER_SENSORS")], memory=config.path("RUN") / "owner_seen")
         self.benchmarks = Benchmarks(config.list_of("BENCHMARKS_JOBLIST") if world.readings is None else (),
@@ -346,7 +354,10 @@ class Startd:
         execute = config.path("EXECUTE")
         self.execute = str(execute)
         self._facts = self.readings.facts()
-        self._share = machine_share(config, self._facts, self.readings.disk_free_kib(str(execute)))
+        self._inventories, unread = inventories(self._facts.inventories)
+        for sentence in (*self._facts.not_taken, *unread):
+            world.log.error("a resource of this machine is left out: {why}", why=sentence)
+        self._share = machine_share(config, self._facts, self.readings.disk_free_kib(str(execute)), self._inventories)
         self._plans = slot_plans(config, self._share)
         self._slot_settings = slot_settings(config)
         self._made: tuple[Any, ClassAd] = (None, ClassAd())
@@ -410,7 +421,8 @@ class Startd:
         """What all ads of the machine share, made once for a configuration and an address."""
         made_of = (self.config, self.world.post.public_node)
         if self._made[0] != made_of:
-            ad = machine_ad(self.config, self._facts, self._share, made_of[1], self.started_s)
+            ad = machine_ad(self.config, self._facts, self._share, made_of[1], self.started_s,
+                            self._inventories)
             ad["TotalSlots"] = len(self._plans)
             self._made = (made_of, ad)
         return self._made[1].copy()
@@ -421,7 +433,7 @@ class Startd:
         """A core with fresh slots."""
         now_s = self.world.wall_clock()
         address = self.world.post.public_node
-        slots = Slots(self._slot_settings, self._machine_ad(), self.world.new_secret)
+        slots = Slots(self._slot_settings, self._machine_ad(), self.world.new_secret, self._inventories)
         slots.create(self._plans, now_s)
         settings = self.config.settings(
             StartdSettings, address=address, own_uid=self.world.uid,

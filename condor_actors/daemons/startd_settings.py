@@ -6,11 +6,13 @@ A wrong value is a ConfigError that names file, line and name, before anything l
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from condor_actors.classads import ClassAd, Expr
 from condor_actors.config import Config
+from condor_actors.cores.devices.inventory import BadInventory, Inventory, read_inventory
+from condor_actors.cores.devices.slot_devices import DEVICE_FILES
 from condor_actors.cores.startd.policy_settings import expression, latches_of, policy_of, wrong
 from condor_actors.cores.startd.slot_resources import (
     Custom,
@@ -22,14 +24,19 @@ from condor_actors.cores.startd.slot_resources import (
 )
 from condor_actors.cores.startd.slots import SlotSettings
 from condor_actors.daemons.admin import package_version
+from condor_actors.machine.devices.discovery import may_have_gpus
 from condor_actors.machine.native.cpu import level_of_flags
 from condor_actors.machine.native.programs import runtime_is_there
 from condor_actors.machine.sensors.readings import MachineFacts
 from condor_actors.messages.urls import FETCHED
 
-__all__ = ["host_name", "machine_ad", "machine_share", "slot_plans", "slot_settings", "startd_name"]
+__all__ = [
+    "host_name", "inventories", "inventory_commands", "machine_ad", "machine_share", "slot_plans", "slot_settings",
+    "startd_name",
+]
 
 RESOURCE = "MACHINE_RESOURCE_"
+INVENTORY, OFFLINE = f"{RESOURCE}INVENTORY_", f"OFFLINE_{RESOURCE}"
 
 
 def host_name(config: Config) -> str:
@@ -70,7 +77,8 @@ def slot_settings(config: Config) -> SlotSettings:
         attributes=attributes, latches=latches_of(config), job_attributes=config.list_of("STARTD_JOB_ATTRS"),
         console_slots=config.integer("SLOTS_CONNECTED_TO_CONSOLE"), weight=_weight(config),
         rounding=_rounding(config), worklife=expression(config, "CLAIM_WORKLIFE"),
-        reserved_disk_kib=config.integer("RESERVED_DISK") * 1024, tells_all=config.is_debugged("STARTD"))
+        offline=offline_units(config), reserved_disk_kib=config.integer("RESERVED_DISK") * 1024,
+        tells_all=config.is_debugged("STARTD"))
 
 
 def _weight(config: Config) -> str:
@@ -87,9 +95,42 @@ def _rounding(config: Config) -> dict[str, Expr]:
     return {attribute: value for attribute, name in names.items() if (value := expression(config, name)) is not None}
 
 
-def _custom(config: Config) -> dict[str, Custom]:
+def inventory_commands(config: Config) -> dict[str, str]:
+    """The programs that name the units of resources (MACHINE_RESOURCE_INVENTORY_<NAME>), by resource; GPUs by ours,
+    where nothing is said of them and STARTD_DETECT_GPUS is not empty."""
+    found = {_shown(upper.removeprefix(INVENTORY)): text for name in config.names_like(INVENTORY)
+             if (upper := name.rpartition(".")[2]) and (text := config.text(upper))}
     wanted = {name.upper() for name in config.list_of("MACHINE_RESOURCE_NAMES")}
-    found = {}
+    options = config.text("STARTD_DETECT_GPUS")
+    if options and "GPUs" not in found and config.text(f"{RESOURCE}GPUS") is None and may_have_gpus():
+        found["GPUs"] = f"condor_gpu_discovery {options}"
+    return {name: text for name, text in found.items() if not wanted or name.upper() in wanted}
+
+
+def inventories(texts: Mapping[str, str]) -> tuple[dict[str, Inventory], list[str]]:
+    """What those programs said, read; and what is wrong with it."""
+    found, wrong_ones = {}, []
+    for name, text in texts.items():
+        try:
+            found[name] = read_inventory(name, text)
+        except BadInventory as error:
+            wrong_ones.append(f"{INVENTORY}{name}: {error}")
+    return found, wrong_ones
+
+
+def offline_units(config: Config) -> dict[str, frozenset[str]]:
+    """OFFLINE_MACHINE_RESOURCE_<NAME>, by resource."""
+    return {_shown(name.rpartition(".")[2].removeprefix(OFFLINE)): frozenset(config.list_of(name.rpartition(".")[2]))
+            for name in config.names_like(OFFLINE)}
+
+
+def _shown(bare: str) -> str:
+    return "GPUs" if bare == "GPUS" else bare.capitalize() if bare.isupper() else bare
+
+
+def _custom(config: Config, found: Mapping[str, Inventory]) -> dict[str, Custom]:
+    wanted = {name.upper() for name in config.list_of("MACHINE_RESOURCE_NAMES")}
+    custom = {name: Custom(each.amount, each.ids).but(each.offline) for name, each in found.items() if each.amount}
     for name in config.names_like(RESOURCE):
         upper = name.rpartition(".")[2]
         bare = upper.removeprefix(RESOURCE)
@@ -98,16 +139,16 @@ def _custom(config: Config) -> dict[str, Custom]:
         text = config.text(upper)
         if text is None or (wanted and bare not in wanted):
             continue
-        shown = "GPUs" if bare == "GPUS" else bare.capitalize() if bare.isupper() else bare
         try:
-            found[shown] = parse_machine_resource(bare, text)
+            custom[_shown(bare)] = parse_machine_resource(bare, text)
         except SlotTypeError as error:
             raise wrong(config, upper, text, str(error), "a number or the names of the units") from None
-    return found
+    return custom
 
 
-def machine_share(config: Config, facts: MachineFacts, disk_free_kib: int) -> Share:
-    """What the machine gives to the pool."""
+def machine_share(config: Config, facts: MachineFacts, disk_free_kib: int,
+                  found: Mapping[str, Inventory] | None = None) -> Share:
+    """What the machine gives to the pool; ``found``: its inventories."""
     cpus = config.integer("NUM_CPUS")
     if not config.boolean("COUNT_HYPERTHREAD_CPUS") and config.source("NUM_CPUS").file == "<Default>":
         cpus = min(cpus, facts.physical_cpus)
@@ -118,7 +159,7 @@ def machine_share(config: Config, facts: MachineFacts, disk_free_kib: int) -> Sh
     return Share(
         cpus=cpus, memory_mib=max(1, config.integer("MEMORY") - config.integer("RESERVED_MEMORY")),
         disk_kib=max(1, disk_kib), swap_mib=max(0, facts.swap_mib - config.integer("RESERVED_SWAP")),
-        custom=_custom(config))
+        custom=_custom(config, found or {}))
 
 
 def slot_plans(config: Config, total: Share) -> tuple[SlotPlan, ...]:
@@ -140,8 +181,9 @@ def slot_plans(config: Config, total: Share) -> tuple[SlotPlan, ...]:
         raise wrong(config, name, config.text(name) or "", str(error), "slots that fit into the machine") from None
 
 
-def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, started_s: float) -> ClassAd:
-    """The facts that the ads of all slots share."""
+def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, started_s: float,
+               found: Mapping[str, Inventory] | None = None) -> ClassAd:
+    """The facts that the ads of all slots share; ``found``: the machine's inventories."""
     host = host_name(config)
     version = package_version()
     level = level_of_flags(frozenset(facts.cpu_flags))
@@ -172,16 +214,33 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "RecentJobStarts": 0, "TotalSlots": 0, "has_avx": "avx" in facts.cpu_flags,
         "has_avx2": "avx2" in facts.cpu_flags, "has_sse4_1": "sse4_1" in facts.cpu_flags,
         "has_sse4_2": "sse4_2" in facts.cpu_flags, "has_ssse3": "ssse3" in facts.cpu_flags,
-        "Microarch": _microarchitecture(facts.cpu_flags), "DetectedGPUs": total.custom.get("GPUs", Custom(0)).amount,
+        "Microarch": _microarchitecture(facts.cpu_flags),
     }
     if facts.containers:
         values |= {"HasContainer": True, "HasSandboxImage": True, "HasUserNamespaces": True}
+    values |= _of_devices(total, found or {})
     if facts.cpu_model:
         values["CpuModelName"] = facts.cpu_model
     ad = ClassAd(values)
     if config.list_of("STARTD_ATTRS"):
         ad["StartdAttrs"] = " ".join(config.list_of("STARTD_ATTRS"))
     return ad
+
+
+def _of_devices(total: Share, found: Mapping[str, Inventory]) -> dict[str, Any]:
+    """What there is of each resource, all device files, and what the inventories say of the machine."""
+    values: dict[str, Any] = {"DetectedGPUs": 0}
+    for name, each in found.items():
+        values |= each.attributes
+        values[f"Detected{name}"] = ", ".join(each.ids) or each.amount
+    for name, have in total.custom.items():
+        values[f"Total{name}"] = have.amount
+        if name not in found:
+            values[f"Detected{name}"] = have.amount
+    files = dict.fromkeys(path for each in found.values() for path in each.files)
+    if files:
+        values[DEVICE_FILES] = " ".join(files)
+    return values
 
 
 def _microarchitecture(flags: Iterable[str]) -> str:

@@ -137,8 +137,25 @@ class JobEventType(enum.IntEnum):
     JOB_DISCONNECTED = 22
     JOB_RECONNECTED = 23
     JOB_RECONNECT_FAILED = 24
+    GRID_RESOURCE_UP = 25
+    GRID_RESOURCE_DOWN = 26
+    GRID_SUBMIT = 27
+    CLUSTER_SUBMIT = 35
+    CLUSTER_REMOVE = 36
+    FACTORY_PAUSED = 37
+    FACTORY_RESUMED = 38
     FILE_TRANSFER = 40
     DATAFLOW_JOB_SKIPPED = 46
+
+
+class FactoryMode(enum.IntEnum):
+    """Whether a cluster makes its jobs as they are needed, and why not (JobMaterializePaused)."""
+
+    INVALID = -1
+    RUNNING = 0
+    HELD = 1
+    DONE = 2
+    REMOVED = 3
 
 
 class FileTransferEventType(enum.IntEnum):

@@ -35,6 +35,7 @@ condor.queue.ActOnJobs                 {action}-jobs        ids constraint reaso
 condor.queue.EditJobs                  edit-jobs            ids constraint
 condor.submission.ReserveCluster       reserve-cluster
 condor.submission.SubmitPage           submit               cluster_id page
+condor.submission.SubmitItems          submit               cluster_id page repeat
 condor.spool.SpoolChunk                spool-input          cluster_id proc_id path offset
 condor.spool.ReadSpool                 read-spool           cluster_id proc_id path offset
 condor.spool.FinishSpooling            finish-spooling      cluster_id

@@ -73,6 +73,34 @@ class SubmitPage:
 
 @message
 @attrs.frozen(kw_only=True)
+class SubmitItems:
+    """A part of a submission whose jobs are made as they are needed; what they are made of is stored as it comes.
+
+    Attributes:
+        cluster_id: as reserved.
+        page: 0, 1, 2 …
+        cluster_ad: attributes common to all jobs (first page only).
+        items: one ad text per job with what differs from the cluster ad.
+        repeat: more than 0: ``items`` is one text for so many jobs, in which ``\\0P`` stands for the number of the job
+            and ``\\0S`` for how many of these come before it.
+
+    Answer to each page: ``Done``, to the last :class:`Submitted`, or ``Refused(code="invalid")`` and nothing stays.
+    """
+
+    KIND: ClassVar[str] = "condor.submission.SubmitItems"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+    page: int
+    cluster_ad: bytes
+    items: tuple[bytes, ...]
+    last: bool
+    repeat: int = 0
+
+
+@message
+@attrs.frozen(kw_only=True)
 class Submitted:
     """The jobs are in the queue, on disk."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from condor_actors.cores.schedd.queue_operations import (
     DropClaim,
     DropCluster,
     DropHost,
+    DropItems,
     DropNotices,
     DropRun,
     InsertJobs,
@@ -30,7 +32,9 @@ from condor_actors.cores.schedd.queue_operations import (
     SaveClaim,
     SaveCluster,
     SaveCounter,
+    SaveFactory,
     SaveHost,
+    SaveItems,
     SaveJob,
     SaveNotice,
     SaveRun,
@@ -107,6 +111,9 @@ class QueueStore(Store):
 
     def _load(self) -> QueueSnapshot:
         run = self.database.connection.execute
+        if run("SELECT 1 FROM items WHERE cluster NOT IN (SELECT cluster FROM factories) LIMIT 1").fetchone():
+            with suppress(StoreUnavailable), self.database.transaction() as connection:
+                connection.execute("DELETE FROM items WHERE cluster NOT IN (SELECT cluster FROM factories)")
         return QueueSnapshot(
             counters=dict(run("SELECT name, value FROM counters")),
             clusters=tuple(SaveCluster(*row) for row in run(
@@ -121,8 +128,27 @@ class QueueStore(Store):
             notices=tuple(SaveNotice(*row) for row in run(
                 "SELECT notice_id, owner, cluster, proc, last_proc, event, when_s, ad FROM notices"
                 " ORDER BY when_s, notice_id")),
+            factories=tuple(SaveFactory(*row) for row in run(
+                "SELECT cluster, next_proc, mode, reason, edited FROM factories ORDER BY cluster")),
             checkpoint_key=run("SELECT key FROM keys WHERE name = 'checkpoints'").fetchone()[0],
         )
+
+    def items(self, cluster: int, proc: int) -> SaveItems | None:
+        """What a job, and those behind it, are to be made of; None: there is nothing.
+
+        Raises:
+            StoreUnavailable: it cannot be read now.
+        """
+        self.open()
+        try:
+            row = self.database.connection.execute(
+                "SELECT cluster, first, count, is_template, data FROM items WHERE cluster = ? AND first <= ?"
+                " ORDER BY first DESC LIMIT 1", (cluster, proc)).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise StoreUnavailable(f"{self._path}: cannot read items: {error}") from error
+        if row is None or proc >= row[1] + row[2]:
+            return None
+        return SaveItems(row[0], row[1], row[2], bool(row[3]), row[4])
 
     def history(self) -> HistoryReader:
         """A reader for another thread.
@@ -139,12 +165,10 @@ class QueueStore(Store):
         went."""
         self.open()
         with self.database.transaction() as connection:
-            row = connection.execute(
-                "SELECT entry FROM history ORDER BY entry DESC LIMIT 1 OFFSET ?", (max(keep, 1) - 1,)).fetchone()
-            if row is None:
-                return 0
-            old = connection.execute("SELECT entry, cluster FROM history WHERE entry < ? ORDER BY entry LIMIT ?",
-                                     (row[0], most)).fetchall()
+            # Entries are numbered one after another and go from the old end only: no row has to be counted.
+            newest = connection.execute("SELECT max(entry) FROM history").fetchone()[0] or 0
+            old = connection.execute("SELECT entry, cluster FROM history WHERE entry <= ? ORDER BY entry LIMIT ?",
+                                     (newest - max(keep, 1), most)).fetchall()
             connection.executemany("DELETE FROM history WHERE entry = ?", [(entry,) for entry, _ in old])
             connection.executemany(
                 "DELETE FROM history_clusters WHERE cluster = ?1"
@@ -224,11 +248,21 @@ def _drop_notices(connection: sqlite3.Connection, operations: Sequence[DropNotic
                            [(notice_id,) for each in operations for notice_id in each.notice_ids])
 
 
+def _drop_cluster(connection: sqlite3.Connection, operations: Sequence[DropCluster]) -> None:
+    for table in ("clusters", "factories", "items"):
+        connection.executemany(f"DELETE FROM {table} WHERE cluster = ?", [(each.cluster,) for each in operations])
+
+
 _WRITERS: dict[type, _Writer] = {
     SaveCounter: _many("INSERT OR REPLACE INTO counters (name, value) VALUES (?, ?)", "name", "value"),
     SaveCluster: _many("INSERT OR REPLACE INTO clusters (cluster, owner, total, version, ad) VALUES (?, ?, ?, ?, ?)",
                        "cluster", "owner", "total", "version", "ad"),
-    DropCluster: _many("DELETE FROM clusters WHERE cluster = ?", "cluster"),
+    DropCluster: _drop_cluster,
+    SaveFactory: _many("INSERT OR REPLACE INTO factories (cluster, next_proc, mode, reason, edited)"
+                       " VALUES (?, ?, ?, ?, ?)", "cluster", "next_proc", "mode", "reason", "edited"),
+    SaveItems: _many("INSERT OR REPLACE INTO items (cluster, first, count, is_template, data) VALUES (?, ?, ?, ?, ?)",
+                     "cluster", "first", "count", "is_template", "data"),
+    DropItems: _many("DELETE FROM items WHERE cluster = ?", "cluster"),
     InsertJobs: _insert_jobs,
     SaveJob: _many("UPDATE jobs SET ad = ? WHERE cluster = ? AND proc = ?", "ad", "cluster", "proc"),
     ArchiveJob: _archive,

@@ -55,6 +55,7 @@ class BuildContext:
         universe: its number; ``topping``: ``docker``, ``container`` or empty.
         iwd: the job's initial folder.
         warnings: sentences for standard error, each once.
+        is_factory: whether the schedd makes the jobs as they are needed.
         spool, interactive: as the tool was called; ``trusts_files``: it is to look at no files.
     """
 
@@ -67,6 +68,7 @@ class BuildContext:
         self.topping = ""
         self.iwd = world.cwd
         self.spool = False
+        self.is_factory = False
         self.interactive = False
         self.trusts_files = False
 

@@ -6,10 +6,12 @@ empty text, and ten thousand such jobs are ten thousand references to one empty 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
+from condor_actors.submit.factory import repeated
 from condor_actors.submit.itemdata import Itemdata
 from condor_actors.submit.maker import Attributes, Maker, same, value_text
 
@@ -23,12 +25,14 @@ class Cluster:
     Attributes:
         cluster_id: its number.
         attributes: the cluster ad.
+        is_factory: whether the schedd makes the jobs as they are needed.
         procs: per job, the ad text of what differs from the cluster ad; its place is its ProcId.
     """
 
     cluster_id: int
     attributes: Attributes = attrs.Factory(dict)
-    procs: list[bytes] = attrs.Factory(list)
+    procs: Sequence[bytes] = attrs.Factory(list)
+    is_factory: bool = False
 
     @property
     def ad(self) -> bytes:
@@ -47,8 +51,13 @@ class Cluster:
         text = b"".join(self._differences(made)) + b"".join(
             _line(name, None) for key, (name, _) in self.attributes.items() if key not in made and key != "clusterid"
         )
-        self.procs.append(text)
+        self._add(text)
         return text
+
+    def _add(self, text: bytes) -> None:
+        if not isinstance(self.procs, list):
+            self.procs = list(self.procs)
+        self.procs.append(text)
 
     def add_next(self, remade: Attributes, first: bytes) -> None:
         """Add a job of which only these attributes were made again.
@@ -56,7 +65,11 @@ class Cluster:
         Args:
             first: the text of the attributes of the statement's first job that are not made again.
         """
-        self.procs.append(first + b"".join(self._differences(remade)))
+        self._add(first + self.next_text(remade))
+
+    def next_text(self, remade: Attributes) -> bytes:
+        """What differs of a job, of the attributes that were made again."""
+        return b"".join(self._differences(remade))
 
     def fixed_text(self, made: Attributes, remade: frozenset[str]) -> bytes:
         """The differences of a job's ad that the jobs after it share."""
@@ -103,3 +116,15 @@ def queue_jobs(cluster: Cluster, maker: Maker, rows: Itemdata) -> None:
         cluster.add_first(made)
         first = cluster.fixed_text(made, maker.remade)
         fresh = False
+        if cluster.is_factory and len(cluster.procs) == 1:
+            found = repeated(rows, lambda: _next_text(cluster, maker, first), cluster.ad,  # noqa: B023
+                             maker.context.warnings)
+            if found is not None:
+                cluster.procs = found
+                break
+            rows.place(0, 0)
+
+
+def _next_text(cluster: Cluster, maker: Maker, first: bytes) -> bytes | None:
+    remade = maker.next_job() if not maker.unchanging else {}
+    return None if remade is None else first + cluster.next_text(remade)

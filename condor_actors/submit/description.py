@@ -43,6 +43,7 @@ ALIASES = {
 """Other names of the commands that name files."""
 
 MAX_JOBS = 1_000_000
+MAX_FACTORY_JOBS = 10_000_000
 _ASSIGNMENT = re.compile(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)\Z", re.DOTALL)
 _DIRECTIVE = re.compile(r"(include|use|warning|error)\b\s*(.*?)\s*:\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
 _CONDITION = re.compile(r"(if|elif|else|endif)(?=\s|$|\()\s*(.*)\Z", re.IGNORECASE)
@@ -59,6 +60,7 @@ class Options:
         batch_name: ``-batch-name``, over whatever the description says.
         spool, interactive, allow_crlf: as the flags say; ``disable``: look at no files.
         max_jobs: 0: no limit.
+        factory: whether the schedd makes the jobs as they are needed; None: where the description sets limits for that.
         single_cluster: refuse a second cluster.
         refuses: whether jobs that ask for what is not done are refused; else it is a warning.
     """
@@ -72,6 +74,7 @@ class Options:
     allow_crlf: bool = False
     disable: bool = False
     max_jobs: int = 0
+    factory: bool | None = None
     single_cluster: bool = False
     refuses: bool = True
 
@@ -375,6 +378,7 @@ class Description:
                 self.scope.live["node"] = PARALLEL_NODE
             elif self.scope.live.get("node") == PARALLEL_NODE:
                 del self.scope.live["node"]
+            self._sheet.is_factory = self._wants_factory()
             cluster = self._cluster()
             queue_jobs(
                 cluster,
@@ -394,12 +398,33 @@ class Description:
                 raise
             self._sheet.warn(f"a submission would be refused: {error.problem}")
 
+    def _wants_factory(self) -> bool:
+        """Whether the jobs are to be made as they are needed.
+
+        Raises:
+            SubmitError: they are, and cannot.
+        """
+        said = [name for name in ("max_materialize", "max_idle", "materialize_max_idle") if self._sheet.text(name)]
+        wanted = bool(said) if self.options.factory is None else self.options.factory
+        if not wanted:
+            return False
+        what = said[0] if said else "-factory"
+        blamed = said[0] if said else ""
+        if self.options.spool:
+            raise SubmitError(f"{what}: the input files of jobs that are made as they are needed cannot be spooled. "
+                              "Leave out -spool, or submit all jobs at once.", command=blamed)
+        if self._sheet.universe == Universe.PARALLEL:
+            raise SubmitError(f"{what}: the nodes of a parallel job are made at once. Leave {what} out.",
+                              command=blamed)
+        return True
+
     def _limit(self, more: int) -> None:
         self._jobs += more
         if 0 < self.options.max_jobs < self._jobs:
             raise SubmitError(f"Number of submitted jobs would exceed -maxjobs ({self.options.max_jobs})")
-        if self._jobs > MAX_JOBS:
-            raise SubmitError(f"{self._jobs} jobs are more than the {MAX_JOBS} that one description may queue")
+        most = MAX_FACTORY_JOBS if self._wants_factory() else MAX_JOBS
+        if self._jobs > most:
+            raise SubmitError(f"{self._jobs} jobs are more than the {most} that one description may queue")
 
     def _cluster(self) -> Cluster:
         program = (
@@ -410,7 +435,7 @@ class Description:
             if self.clusters and self.options.single_cluster:
                 raise SubmitError("-single-cluster was given, but this description needs more than one cluster")
             self._program = program
-            self.clusters.append(Cluster(self._reserve()))
+            self.clusters.append(Cluster(self._reserve(), is_factory=self._sheet.is_factory))
         return self.clusters[-1]
 
     def _set_automatic(self, source: str) -> None:

@@ -46,6 +46,18 @@ class Itemdata:
             names.update(self._names, ("row", "itemindex"))
         return frozenset(names)
 
+    @property
+    def jobs_of_one_item(self) -> int:
+        """How many jobs there are, when they have one item in common; else 0."""
+        return self._count if len(self._items) == 1 else 0
+
+    def place(self, proc: int, step: int) -> None:
+        """Set the numbers of a job."""
+        live = self._scope.live
+        live["process"] = live["procid"] = text = str(proc)
+        self._set("jobid", f"{self._cluster}.{text}")
+        self._set("step", str(step))
+
     def each(self, first_proc: int) -> Iterator[int]:
         """Set the names for each job in turn; yields its ProcId."""
         live = self._scope.live
@@ -59,9 +71,7 @@ class Itemdata:
             self._set("row", str(index))
             self._set("itemindex", str(index))
             for step in range(self._count):
-                live["process"] = live["procid"] = text = str(proc)
-                self._set("jobid", f"{self._cluster}.{text}")
-                self._set("step", str(step))
+                self.place(proc, step)
                 yield proc
                 proc += 1
         for name in self._names:

@@ -43,8 +43,12 @@ aws_region                   AWSRegion                    string
 aws_secret_access_key_file   EC2SecretAccessKey           string
 allowed_execute_duration     AllowedExecuteDuration       expr
 allowed_job_duration         AllowedJobDuration           expr
+batch_extra_submit_args      BatchExtraSubmitArgs         string
 batch_id                     JobBatchId                   word
 batch_name                   JobBatchName                 word
+batch_project                BatchProject                 word
+batch_queue                  BatchQueue                   word
+batch_runtime                BatchRuntime                 natural
 buffer_block_size            BufferBlockSize              expr
 buffer_files                 BufferFiles                  expr
 buffer_size                  BufferSize                   expr
@@ -95,7 +99,6 @@ log_xml                      UserLogUseXML                boolean
 manifest                     JobManifestDesired           boolean
 manifest_dir                 JobManifestDir               string
 match_list_length            LastMatchListLength          integer
-max_idle                     JobMaterializeMaxIdle        expr
 max_job_retirement_time      MaxJobRetirementTime         expr
 max_transfer_input_mb        MaxTransferInputMB           expr
 max_transfer_output_mb       MaxTransferOutputMB          expr
@@ -157,7 +160,7 @@ OTHER = frozenset(
     environment2 err error executable exit_requirements get_env getenv gpus_maximum_capability
     gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime hold hold_kill_sig image_size in
     initial_dir initialdir input iwd job_iwd job_name kill_sig kill_sig_timeout leave_in_queue machine_count
-    materialize_max_idle max_materialize max_retries memory_usage nice_user node_count nodecount notification
+    materialize_max_idle max_idle max_materialize max_retries memory_usage nice_user node_count nodecount notification
     on_exit_hold on_exit_hold_reason on_exit_hold_subcode on_exit_remove out output periodic_hold
     periodic_hold_reason periodic_hold_subcode periodic_release periodic_remove periodic_vacate preferences
     project_name public_input_files rank remove_kill_sig require_gpus requirements retry_request_disk

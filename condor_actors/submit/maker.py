@@ -14,7 +14,7 @@ import attrs
 
 from condor_actors.classads import Expr, unparse
 from condor_actors.messages.codes import Universe
-from condor_actors.submit import policy, program, requirements, resources, transfer
+from condor_actors.submit import factory, policy, program, requirements, resources, transfer
 from condor_actors.submit.build_context import BuildContext, unquoted
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_log
@@ -153,6 +153,7 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
     ("deferral", policy.deferral),
     ("size", program.size),
     ("transfer", transfer.transfer),
+    ("factory", factory.limits),
     ("automatic", _automatic),
     ("forced", _forced),
     ("gpu properties", resources.gpu_properties),

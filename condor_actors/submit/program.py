@@ -119,7 +119,7 @@ def executable(context: BuildContext) -> None:
         return
     if transfer is not None:
         context.set("TransferExecutable", True)
-    if is_url(name) or context.universe == Universe.GRID:
+    if is_url(name):
         context.set("Cmd", name)
         return
     path = _executable_path(context, name)

@@ -21,7 +21,7 @@ import attrs
 
 from condor_actors.submit.errors import SubmitError
 
-MAX_COUNT = 1_000_000
+MAX_COUNT = 10_000_000
 _KEYWORD = re.compile(r"(?:^|[\s,])(in|from|matching)(?=[\s(\[]|$)", re.IGNORECASE)
 _QUALIFIER = re.compile(r"(files|dirs|any)(?=[\s(\[]|$)\s*", re.IGNORECASE)
 _SLICE = re.compile(r"\[\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d*)\s*)?\]\s*|\[\s*(-?\d+)\s*\]\s*")

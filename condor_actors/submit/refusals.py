@@ -16,6 +16,7 @@ from condor_actors.cores.submit_commands import (
     Standing,
     SubmitCommand,
     asks,
+    grid_objection,
     refusal,
     universe_objection,
 )
@@ -67,6 +68,17 @@ def _given(scope: Scope) -> Iterator[tuple[str, SubmitCommand]]:
             yield key, row
 
 
+def _refuse_resource(scope: Scope) -> None:
+    """Refuse jobs of the grid universe for what they cannot be handed to."""
+    given = scope.expand(scope.assigned.get("grid_resource", "")).strip()
+    row = grid_objection(given.strip('"'))
+    if not given and "gridresource" not in scope.assigned:
+        raise SubmitError("a job of the grid universe has to say where it runs", command="universe",
+                          remedy="say grid_resource = batch slurm")
+    if given and row is not None:
+        raise SubmitError(refusal(f"grid_resource = {given}", row), command="grid_resource")
+
+
 def refuse(scope: Scope, universe: int) -> None:
     """Refuse the jobs of a queue statement that ask for what is not done.
 
@@ -80,6 +92,8 @@ def refuse(scope: Scope, universe: int) -> None:
     if row is not None:
         word = scope.expand(scope.assigned.get("universe", str(universe))).strip()
         raise SubmitError(refusal(f"universe = {word}", row), command="universe")
+    if universe == Universe.GRID:
+        _refuse_resource(scope)
     for key in () if universe == Universe.PARALLEL else _HOSTS & scope.assigned.keys():
         value = scope.expand(scope.assigned[key]).strip()
         if value not in ("", "1"):

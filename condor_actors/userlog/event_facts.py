@@ -248,6 +248,26 @@ def _transferred(words: str, rows: Rows, text: str) -> Facts:
     return facts
 
 
+def _grid(words: str, rows: Rows, text: str) -> Facts:
+    found = (row.strip().partition(": ") for row in rows)
+    return {name: value.strip() for name, colon, value in found if colon and name in ("GridResource", "GridJobId")}
+
+
+def _cluster_removed(words: str, rows: Rows, text: str) -> Facts:
+    found = re.search(r"Materialized (\d+) jobs from (\d+) items\.\s*(Error|Complete|Paused|Incomplete)?", text)
+    if found is None:
+        return {}
+    ends = {"Error": -1, "Complete": 1, "Paused": 2}
+    return {"NextProcId": _number(found.group(1)), "NextRow": _number(found.group(2)),
+            "Completion": ends.get(found.group(3) or "", 0)}
+
+
+def _factory_paused(words: str, rows: Rows, text: str) -> Facts:
+    codes = dict(re.findall(r"^\t(PauseCode|HoldCode) (-?\d{1,9})$", text, re.MULTILINE))
+    return {"Reason": _first(rows), "PauseCode": int(codes.get("PauseCode", 0)),
+            "HoldCode": int(codes.get("HoldCode", 0))}
+
+
 _READERS: dict[int, Callable[[str, Rows, str], Facts]] = {
     JobEventType.SUBMIT: _submitted,
     JobEventType.EXECUTE: _executes,
@@ -265,5 +285,12 @@ _READERS: dict[int, Callable[[str, Rows, str], Facts]] = {
     JobEventType.JOB_DISCONNECTED: _disconnected,
     JobEventType.JOB_RECONNECTED: _reconnected,
     JobEventType.JOB_RECONNECT_FAILED: _not_reconnected,
+    JobEventType.GRID_RESOURCE_UP: _grid,
+    JobEventType.GRID_RESOURCE_DOWN: _grid,
+    JobEventType.GRID_SUBMIT: _grid,
+    JobEventType.CLUSTER_SUBMIT: _submitted,
+    JobEventType.CLUSTER_REMOVE: _cluster_removed,
+    JobEventType.FACTORY_PAUSED: _factory_paused,
+    JobEventType.FACTORY_RESUMED: lambda words, rows, text: {"Reason": _first(rows)},
     JobEventType.FILE_TRANSFER: _transferred,
 }

@@ -37,6 +37,13 @@ EVENT_NAMES: dict[int, str] = {
     JobEventType.JOB_DISCONNECTED: "JobDisconnectedEvent",
     JobEventType.JOB_RECONNECTED: "JobReconnectedEvent",
     JobEventType.JOB_RECONNECT_FAILED: "JobReconnectFailedEvent",
+    JobEventType.GRID_RESOURCE_UP: "GridResourceUpEvent",
+    JobEventType.GRID_RESOURCE_DOWN: "GridResourceDownEvent",
+    JobEventType.GRID_SUBMIT: "GridSubmitEvent",
+    JobEventType.CLUSTER_SUBMIT: "ClusterSubmitEvent",
+    JobEventType.CLUSTER_REMOVE: "ClusterRemoveEvent",
+    JobEventType.FACTORY_PAUSED: "FactoryPausedEvent",
+    JobEventType.FACTORY_RESUMED: "FactoryResumedEvent",
     JobEventType.FILE_TRANSFER: "FileTransferEvent",
     JobEventType.DATAFLOW_JOB_SKIPPED: "DataflowJobSkippedEvent",
 }
@@ -84,8 +91,8 @@ def _line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _submit(facts: ClassAd) -> Lines:
-    lines = [f"Job submitted from host: {facts.get_str('SubmitHost', '<unknown>')}"]
+def _submit(facts: ClassAd, what: str = "Job") -> Lines:
+    lines = [f"{what} submitted from host: {facts.get_str('SubmitHost', '<unknown>')}"]
     node = facts.get_str("DAGNodeName")
     if node:
         lines.append(f"    DAG Node: {node}")
@@ -284,8 +291,29 @@ def _transfer(facts: ClassAd) -> Lines:
     return lines
 
 
+def _grid(facts: ClassAd) -> str:
+    return f"    GridResource: {_line(facts.get_str('GridResource'))[:8191]}"
+
+
 def _remote_error(facts: ClassAd) -> Lines:
     return [f"Error from {facts.get_str('SlotName', 'unknown')}:", f"\t{_line(facts.get_str('ExceptionReason'))}"]
+
+
+def _cluster_removed(facts: ClassAd) -> Lines:
+    completion = facts.get_int("Completion")
+    how = f"Error {completion}" if completion < 0 else ("Incomplete", "Complete", "Paused")[min(completion, 2)]
+    jobs, items = facts.get_int("NextProcId"), facts.get_int("NextRow")
+    return ["Cluster removed", f"\tMaterialized {jobs} jobs from {items} items.\t{how}"]
+
+
+def _factory_paused(facts: ClassAd) -> Lines:
+    lines = ["Job Materialization Paused", f"\t{_line(facts.get_str('PauseReason'))}"]
+    lines += [f"\t{name} {facts.get_int(name)}" for name in ("PauseCode", "HoldCode") if facts.get_int(name)]
+    return lines
+
+
+def _factory_resumed(facts: ClassAd) -> Lines:
+    return ["Job Materialization Resumed", f"\t{_line(facts.get_str('PauseReason'))}"]
 
 
 _BODIES: dict[int, Callable[[ClassAd], Lines]] = {
@@ -309,6 +337,14 @@ _BODIES: dict[int, Callable[[ClassAd], Lines]] = {
     JobEventType.JOB_DISCONNECTED: _disconnected,
     JobEventType.JOB_RECONNECTED: _reconnected,
     JobEventType.JOB_RECONNECT_FAILED: _reconnect_failed,
+    JobEventType.GRID_RESOURCE_UP: lambda facts: ["Grid Resource Back Up", _grid(facts)],
+    JobEventType.GRID_RESOURCE_DOWN: lambda facts: ["Detected Down Grid Resource", _grid(facts)],
+    JobEventType.GRID_SUBMIT: lambda facts: [
+        "Job submitted to grid resource", _grid(facts), f"    GridJobId: {_line(facts.get_str('GridJobId'))[:8191]}"],
+    JobEventType.CLUSTER_SUBMIT: lambda facts: _submit(facts, "Cluster"),
+    JobEventType.CLUSTER_REMOVE: _cluster_removed,
+    JobEventType.FACTORY_PAUSED: _factory_paused,
+    JobEventType.FACTORY_RESUMED: _factory_resumed,
     JobEventType.FILE_TRANSFER: _transfer,
 }
 
@@ -353,6 +389,14 @@ _XML_FACTS: dict[int, tuple[tuple[str, str], ...]] = {
         ("StartdName", "SlotName"), ("StartdAddr", "StartdAddr"), ("StarterAddr", "ExecuteHost"),
     ),
     JobEventType.JOB_RECONNECT_FAILED: (("Reason", "DisconnectReason"), ("StartdName", "SlotName")),
+    JobEventType.GRID_RESOURCE_UP: (("GridResource", "GridResource"),),
+    JobEventType.GRID_RESOURCE_DOWN: (("GridResource", "GridResource"),),
+    JobEventType.GRID_SUBMIT: (("GridResource", "GridResource"), ("GridJobId", "GridJobId")),
+    JobEventType.CLUSTER_SUBMIT: (("SubmitHost", "SubmitHost"),),
+    JobEventType.CLUSTER_REMOVE: (
+        ("NextProcId", "NextProcId"), ("NextRow", "NextRow"), ("Completion", "Completion")),
+    JobEventType.FACTORY_PAUSED: (("Reason", "PauseReason"), ("PauseCode", "PauseCode"), ("HoldCode", "HoldCode")),
+    JobEventType.FACTORY_RESUMED: (("Reason", "PauseReason"),),
     JobEventType.FILE_TRANSFER: (("Type", "TransferStep"), ("Host", "ExecuteHost")),
 }
 

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -124,9 +125,29 @@ static void make_devices(const int nodes[DEVICES])
         fail("mount", errno, "/dev/shm");
 }
 
+/* A device file of the job's own, and the folders that lead to it. */
+static void put_device(int node, const char *path)
+{
+    char folder[256];
+    for (const char *at = strchr(path + 5, '/'); at; at = strchr(at + 1, '/')) {
+        size_t size = (size_t)(at - path);
+        if (size >= sizeof folder)
+            fail("device", ENAMETOOLONG, path);
+        memcpy(folder, path, size);
+        folder[size] = 0;
+        if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+            fail("device", errno, folder);
+    }
+    int place = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (place < 0)
+        fail("device", errno, path);
+    close(place);
+    put(node, path);
+}
+
 void enter_container(const struct plan *plan)
 {
-    int trees[MAX_BINDS], nodes[DEVICES];
+    int trees[MAX_BINDS], nodes[DEVICES], given[MAX_DEVICES];
     for (size_t i = 0; i < plan->bind_count; i++)
         if (plan->binds[i].from) {
             trees[i] = cloned(plan->binds[i].from, true);
@@ -135,6 +156,8 @@ void enter_container(const struct plan *plan)
         }
     for (size_t i = 0; i < DEVICES; i++)
         nodes[i] = cloned(devices[i], false);
+    for (size_t i = 0; i < plan->device_count; i++)
+        given[i] = cloned(plan->devices[i], true);
     int system = cloned("/sys", false), processes = fresh_processes();
     if (system >= 0)
         set_attributes(system, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC, "/sys");
@@ -144,6 +167,8 @@ void enter_container(const struct plan *plan)
     if (system >= 0)
         put(system, "/sys");
     make_devices(nodes);
+    for (size_t i = 0; i < plan->device_count; i++)
+        put_device(given[i], plan->devices[i]);
     for (size_t i = 0; i < plan->bind_count; i++)
         if (plan->binds[i].from)
             put(trees[i], plan->binds[i].to);

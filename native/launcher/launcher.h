@@ -22,6 +22,7 @@ enum {
     MAX_JOINED = 8,
     MAX_KEPT = 8,
     MAX_SHUT = 64,
+    MAX_DEVICES = 256,
     LAUNCH_FAILED = 127,
 };
 
@@ -66,6 +67,10 @@ struct plan {
     size_t read_only_count;
     const char *hidden[MAX_SHUT]; /* folders in whose place an empty one is seen, but for what is bound below it */
     size_t hidden_count;
+    const char *shut_devices[MAX_DEVICES]; /* files of devices that cannot be opened; one that is not there is well */
+    size_t shut_device_count;
+    const char *devices[MAX_DEVICES]; /* of a container: what it has below /dev beside the usual */
+    size_t device_count;
     enum filter filter;
     int end_fd; /* -1: none; gets the wait status of the job, where a relay stands for it */
     int kept[MAX_KEPT]; /* descriptors the job keeps besides 0-2 */

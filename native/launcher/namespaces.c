@@ -93,6 +93,23 @@ void enter_namespaces(const struct plan *plan)
         raise_loopback();
 }
 
+/* In the place of a device stands one that a mount without devices has: it is seen, and nobody can open it. */
+static void shut_device(const char *path)
+{
+    const struct {
+        uint64_t set, clear, propagation, user_namespace;
+    } change = {.set = 4 /* MOUNT_ATTR_NODEV */};
+    enum { MOUNT_SETATTR = 442 };
+    if (mount("/dev/null", path, NULL, MS_BIND, NULL) < 0) {
+        if (errno == ENOENT)
+            return;
+        fail("shut-device", errno, path);
+    }
+    if (syscall(MOUNT_SETATTR, AT_FDCWD, path, 0, &change, sizeof change) < 0 &&
+        (errno != ENOSYS || mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_NODEV | MS_NOSUID | MS_NOEXEC, NULL) < 0))
+        fail("shut-device", errno, path);
+}
+
 /* Sets (or with CLEAR takes away) an attribute of the mount at PATH and all below it. Kernels before 5.12 cannot do all
  * at once: there the mount itself is changed. */
 static void change_mounts(const char *path, bool clear)
@@ -215,6 +232,8 @@ void arrange_mounts(const struct plan *plan)
             return;
         }
         bind_all(plan);
+        for (size_t i = 0; i < plan->shut_device_count; i++)
+            shut_device(plan->shut_devices[i]);
         if (plan->isolate & CLONE_NEWPID)
             mount_processes(plan);
         if (plan->root && strcmp(plan->root, "/") != 0)

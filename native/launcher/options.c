@@ -101,6 +101,15 @@ static void add_bind(struct plan *plan, const char *option, const char *from, co
     plan->binds[plan->bind_count++] = (struct bind){from, to, read_only};
 }
 
+static void add_device(const char **list, size_t *count, const char *option, const char *path)
+{
+    if (*count == MAX_DEVICES)
+        fail("options", E2BIG, option);
+    if (strncmp(path, "/dev/", 5) != 0 || strstr(path, ".."))
+        fail("options", EINVAL, option);
+    list[(*count)++] = path;
+}
+
 static void shut(const char **list, size_t *count, const char *option, const char *path)
 {
     if (*count == MAX_SHUT)
@@ -176,6 +185,10 @@ static bool read_valued(struct plan *plan, const char *name, char *value)
         shut(plan->read_only, &plan->read_only_count, name, value);
     } else if (strcmp(name, "--hide") == 0) {
         shut(plan->hidden, &plan->hidden_count, name, value);
+    } else if (strcmp(name, "--shut-device") == 0) {
+        add_device(plan->shut_devices, &plan->shut_device_count, name, value);
+    } else if (strcmp(name, "--device") == 0) {
+        add_device(plan->devices, &plan->device_count, name, value);
     } else if (strcmp(name, "--filter") == 0) {
         read_filter(plan, value);
     } else {
@@ -197,6 +210,10 @@ static void check(const struct plan *plan)
         fail("options", EINVAL, "--bind and --tmpfs need --isolate mount");
     if ((plan->read_only_count || plan->hidden_count) && !(plan->isolate & CLONE_NEWNS))
         fail("options", EINVAL, "--read-only and --hide need --isolate mount");
+    if (plan->shut_device_count && !(plan->isolate & CLONE_NEWNS))
+        fail("options", EINVAL, "--shut-device needs --isolate mount");
+    if (plan->device_count && !plan->layers)
+        fail("options", EINVAL, "--device needs --layers");
     if (plan->layers && (!plan->image || plan->root || plan->read_only_count || plan->hidden_count ||
                          !(plan->isolate & CLONE_NEWNS) || !(plan->isolate & CLONE_NEWPID)))
         fail("options", EINVAL, "--layers needs --image and --isolate mount,pid, and shuts nothing else");

@@ -261,7 +261,7 @@ static void note_facts(struct known *k, const struct stat *status, uint64_t hint
     k->unsettled = 0;
     k->writes = hints & FACT_WRITES;
     k->reads = hints & FACT_READS;
-    k->position = k->reads && (hints & FACT_ALONE) ? position : -1;
+    k->position = k->reads && (hints & FACT_ALONE) && !others_look() ? position : -1;
 }
 
 /* Asks about a descriptor that the program was given or made by other means than opening a file.  What another thread
@@ -376,6 +376,17 @@ void share_positions(void)
 {
     for (int fd = 0; fd < KNOWN_FILES; fd++)
         share_position(fd);
+}
+
+/* The process has memory from now on that other members may have as well.  Nothing is read ahead any more then, so each
+ * read moves the position at home. */
+void begin_sharing(void)
+{
+    if (process.shares)
+        return;
+    process.shares = true;
+    if (process.forked)
+        share_positions();
 }
 
 void forget_files(void)

@@ -19,6 +19,7 @@ bool status_ahead(int fd, void *to, long *result);
 void note_transfer(struct thread *self, int fd, bool writing, uint64_t hints);
 void settle_writes(struct thread *self);
 void share_positions(void);
+void begin_sharing(void);
 void share_position(int fd);
 void forget_files(void);
 void unlearn_file(int fd);

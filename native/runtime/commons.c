@@ -7,6 +7,7 @@
  */
 #include "commons.h"
 
+#include "ground.h"
 #include "image.h"
 #include "memory.h"
 #include "process.h"
@@ -46,11 +47,22 @@ const struct shared_region *commons_elsewhere(unsigned long from)
     return NULL;
 }
 
+/* Whether it is the memory for files that members map. It is there already, and stays. */
+static bool is_ground(uint64_t object) REQUIRES(one_thread);
+static bool is_ground(uint64_t object)
+{
+    return process.ground && object == ground_object;
+}
+
 /* Before the first process of a family starts the others. */
 bool commons_make(struct revival *r)
 {
     for (uint32_t i = 0; i < r->family->objects; i++) {
         struct object_image *object = &r->objects[i];
+        if (is_ground(object->object)) {
+            r->places[i] = GROUND_PLACE;
+            continue;
+        }
         r->places[i] = SYSTEM(__NR_mmap, 0, page_up(object->size), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (is_error(r->places[i]))
@@ -63,13 +75,17 @@ bool commons_make(struct revival *r)
 void commons_drop(const struct revival *r)
 {
     for (uint32_t i = 0; r->family && i < r->family->objects; i++)
-        SYSTEM(__NR_munmap, r->places[i], page_up(r->objects[i].size));
+        if (r->places[i] != (long)GROUND_PLACE)
+            SYSTEM(__NR_munmap, r->places[i], page_up(r->objects[i].size));
 }
 
 /* A mapping of the object that R stands for: of its own if no other member has it. */
+static long shared_place(const struct revival *r, const struct shared_region *piece) REQUIRES(one_thread);
 static long shared_place(const struct revival *r, const struct shared_region *piece)
 {
     size_t size = piece->to - piece->from;
+    if (is_ground(piece->object))
+        return SYSTEM(__NR_mremap, GROUND_PLACE + piece->offset, 0, size, MREMAP_MAYMOVE);
     for (uint32_t i = 0; r->family && i < r->family->objects; i++)
         if (r->objects[i].object == piece->object && piece->offset + size <= page_up(r->objects[i].size))
             return SYSTEM(__NR_mremap, r->places[i] + (long)piece->offset, 0, size, MREMAP_MAYMOVE); /* once more */

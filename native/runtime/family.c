@@ -10,6 +10,7 @@
 #include "ahead.h"
 #include "control.h"
 #include "dirty.h"
+#include "ground.h"
 #include "identity.h"
 #include "kin.h"
 #include "memory.h"
@@ -253,6 +254,7 @@ long start_member(struct trap *t, unsigned long flags)
     struct request request = {.call = OP_FORK, .arguments = {process.direct}};
     if (!process.family)
         return -EAGAIN;
+    ground_make();
     lock(&passed_fd_lock); /* the channel for the child has one number */
     share_positions();
     process.forked = true;

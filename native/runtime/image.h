@@ -62,7 +62,7 @@ struct plan {
 typedef void take_run(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to);
 
 /* mappings.c */
-long read_mappings(char *room, struct mapping *list);
+long read_mappings(char *room, struct mapping *list) REQUIRES(one_thread);
 void each_run(struct writer *w, const struct mapping *m, take_run *each) REQUIRES(one_thread);
 bool is_runtimes(const struct mapping *m);
 long plan_mapping(struct writer *w, struct plan *plan, const struct mapping *m) REQUIRES(one_thread);

@@ -2,6 +2,7 @@
 #include "image.h"
 
 #include "dirty.h"
+#include "ground.h"
 #include "memory.h"
 #include "text.h"
 
@@ -40,7 +41,10 @@ long read_mappings(char *room, struct mapping *list)
     room[size] = 0;
     for (const char *line = room; *line;) {
         struct mapping m;
-        if (!read_mapping(&line, &m) || m.from >= KERNEL_PLACES)
+        bool good = read_mapping(&line, &m);
+        if (good && m.from == GROUND_PLACE && m.shared)
+            ground_object = m.inode;
+        if (!good || m.from >= KERNEL_PLACES)
             continue;
         if (count == MOST_REGIONS)
             return -E2BIG;

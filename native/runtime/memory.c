@@ -173,17 +173,37 @@ static long map_over(struct thread *self, unsigned long at, size_t size, int pro
     return place;
 }
 
+/* Where all members have what is to be mapped of HANDLE's file. G->at is negative: each mapping is memory of its own. */
+static long find_ground(struct trap *t, long handle, struct ground *g)
+{
+    *g = (struct ground){.at = -1};
+    if (handle < 0 || !process.family)
+        return 0;
+    if (!ground_make()) /* other members could not have it */
+        return process.forked || process.helper ? -ENODEV : 0;
+    long failed = ground_find(t->self, handle, (int64_t)t->a[5], page_up(t->a[1]), g);
+    if (failed == -ENOTBLK) { /* a device, which is new memory each time */
+        g->at = -1;
+        failed = 0;
+    }
+    return failed;
+}
+
 /* A mapping of the file FD.  HANDLE: home's, when its changes go back to the file; else negative. */
-static long map_file(struct trap *t, long handle, int protection, int kept)
+static long map_file(struct trap *t, long handle, int protection, int kept, const struct ground *g)
 {
     unsigned long size = t->a[1];
     int64_t offset = (int64_t)t->a[5];
     long place = map_over(t->self, t->a[0], size, PROT_READ | PROT_WRITE, kept);
     if (place < 0)
         return place;
-    long failed = fill(t->self, handle >= 0 ? (int)handle : (int)t->a[4], (unsigned long)place, size, offset);
+    long failed = 0;
+    if (g->at < 0)
+        failed = fill(t->self, handle >= 0 ? (int)handle : (int)t->a[4], (unsigned long)place, size, offset);
+    else if (ground_map(g, (unsigned long)place, page_up(size)) != place)
+        failed = -ENOMEM;
     if (!failed && handle >= 0)
-        failed = shared_add(t->self, handle, (unsigned long)place, size, offset);
+        failed = shared_add(t->self, handle, (unsigned long)place, size, offset, g);
     if (failed) {
         unmap((unsigned long)place, size);
         return failed;
@@ -219,11 +239,19 @@ long do_mmap(struct trap *t)
         release_file(t->self, handle);
         return -EPERM;
     }
-    if (process.family && type != MAP_PRIVATE && ((flags & MAP_ANONYMOUS) || handle >= 0))
-        kept |= MAP_SHARED, process.shares = true;
+    struct ground ground;
+    long failed = find_ground(t, handle, &ground);
+    if (failed) {
+        release_file(t->self, handle);
+        return failed;
+    }
+    if (process.family && type != MAP_PRIVATE && ((flags & MAP_ANONYMOUS) || handle >= 0)) {
+        begin_sharing();
+        kept |= ground.at < 0 ? MAP_SHARED : MAP_NORESERVE;
+    }
     if (flags & MAP_ANONYMOUS)
         return map_over(t->self, at, size, protection, kept);
-    long place = map_file(t, handle, protection, kept);
+    long place = map_file(t, handle, protection, kept, &ground);
     if (place < 0)
         release_file(t->self, handle);
     return place;
@@ -339,6 +367,11 @@ static long move_views(struct trap *t, unsigned long old, size_t old_size, size_
         result = shared_leave(self, old + kept, old + old_size, &any, &unwritten[1]);
     if (!result)
         result = shared_take(self, old, old + kept, &any);
+    if (!result && size > old_size)
+        result = !(flags & MREMAP_MAYMOVE) ? -ENOMEM
+                 : (flags & MREMAP_FIXED) && (!is_programs_range(to, size) || (to & (PAGE - 1)) || (to < old + old_size && old < to + size))
+                     ? -EINVAL
+                     : shared_grow(self, old, old_size, size, flags & MREMAP_FIXED ? to : 0);
     if (!result) {
         lock(&memory_lock);
         result = move(old, old_size, size, flags, to, any);

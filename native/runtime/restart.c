@@ -13,6 +13,7 @@
 #include "cpu.h"
 #include "family.h"
 #include "filter.h"
+#include "ground.h"
 #include "identity.h"
 #include "memory.h"
 #include "own_proc.h"
@@ -189,6 +190,8 @@ void revive(struct revival *r)
         die(EXIT_RUNTIME_FAULT);
     first->waiter.state = WAITER_IDLE;
     greet(first, r);
+    if (!shared_claim(first))
+        die(EXIT_CANNOT_START);
     restore_clock();
     if (process.helper) /* all have the clock of the first */
         process.monotonic_offset_ns = r->clock_offset_ns;
@@ -222,7 +225,7 @@ void restart(unsigned long *stack)
     process.real_id = (int)SYSTEM(__NR_getpid);
     take_descriptors(stack);
     struct revival *r = kin_load();
-    if (!r || (r->family && !commons_make(r)))
+    if (!r || !ground_make_again() || (r->family && !commons_make(r)))
         die(EXIT_CANNOT_START);
     revive(r);
 }

@@ -10,7 +10,7 @@
  */
 #include "shared.h"
 
-#include "../image_digest.h"
+#include "ground.h"
 #include "memory.h"
 #include "process.h"
 #include "remote.h"
@@ -23,6 +23,7 @@ struct view {
     unsigned long from, to; /* whole pages; 0, 0: unused */
     int handle;             /* the shadow's, of the file; several views may have it */
     int64_t offset;         /* of FROM in the file */
+    struct ground ground;   /* of FROM, if all members have it */
     int holder;             /* one more than the slot of the thread that has taken it; 0: none */
     bool leaves;            /* the memory is being unmapped or moved: it stands for nothing just now */
     uint64_t born;          /* when it was made, counted in views */
@@ -37,13 +38,6 @@ static struct view views[VIEWS] GUARDED_BY(views_lock);
 static size_t views_used GUARDED_BY(views_lock);   /* those from here on were never used */
 static uint64_t views_born GUARDED_BY(views_lock); /* how many there have been */
 static volatile uint32_t views_let_go ATOMIC;      /* how often a thread did */
-
-/* What a page is known by. 0 is no page's: such a one is to be written. */
-static uint64_t mark_of(const void *page)
-{
-    uint64_t mark = digest_page(page, 0);
-    return mark ? mark : 1;
-}
 
 static size_t pages_of(const struct view *v)
 {
@@ -89,7 +83,7 @@ static void mark_pages(struct view *v, unsigned long from, unsigned long to)
 {
     uint64_t page[PAGE / sizeof(uint64_t)];
     for (unsigned long at = from; v->marks && at < to; at += PAGE)
-        v->marks[(at - v->from) / PAGE] = copy_user(page, (void *)at, PAGE) ? 0 : mark_of(page);
+        v->marks[(at - v->from) / PAGE] = copy_user(page, (void *)at, PAGE) ? 0 : ground_mark(page);
 }
 
 /* ---- taking and letting go */
@@ -176,7 +170,7 @@ static struct view *new_view(struct thread *self)
     for (size_t i = 0; i < VIEWS && !found; i++)
         if (!views[i].to) {
             found = &views[i];
-            *found = (struct view){.leaves = true, .from = ~0ul - 1, .to = ~0ul, .handle = -1, .holder = self->slot + 1};
+            *found = (struct view){.leaves = true, .from = ~0ul - 1, .to = ~0ul, .handle = -1, .ground = {.at = -1}, .holder = self->slot + 1};
             if (i >= views_used)
                 views_used = i + 1;
         }
@@ -194,7 +188,7 @@ void release_file(struct thread *self, long handle)
 {
     struct request release = {.call = OP_RELEASE, .arguments = {handle}};
     if (handle >= 0)
-        ask(self, &release, NULL, 0, NULL, 0, NULL);
+        ground_give_back(self, ask(self, &release, NULL, 0, NULL, 0, NULL));
 }
 
 /* V stands for nothing any more. */
@@ -248,7 +242,7 @@ struct batch {
 static bool is_unchanged(unsigned long at, uint64_t mark)
 {
     uint64_t page[PAGE / sizeof(uint64_t)];
-    return copy_page(page, at) && mark_of(page) == mark;
+    return copy_page(page, at) && ground_mark(page) == mark;
 }
 
 static long write_batch(struct thread *self, struct view *v, struct batch *b, int64_t size)
@@ -276,7 +270,7 @@ static long write_changes(struct thread *self, struct view *v, unsigned long fro
     *again = false;
     for (unsigned long at = from; at < to && size >= 0; at += PAGE) {
         uint8_t *room = b->pages + b->count * PAGE;
-        uint64_t mark = copy_page(room, at) ? mark_of(room) : 0;
+        uint64_t mark = copy_page(room, at) ? ground_mark(room) : 0;
         bool changed = mark && (!v->marks || v->marks[(at - v->from) / PAGE] != mark);
         if (!mark && !failed)
             failed = -EIO;
@@ -345,8 +339,8 @@ long shared_write_all(struct thread *self)
 
 /* ---- mapping and unmapping */
 
-/* A view of SIZE bytes at AT, which were just read from HANDLE at OFFSET. */
-long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset)
+/* A view of SIZE bytes at AT, which were just read from HANDLE at OFFSET, or are a mapping of G. */
+long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset, const struct ground *g)
 {
     struct view *v = new_view(self);
     if (!v)
@@ -354,7 +348,10 @@ long shared_add(struct thread *self, long handle, unsigned long at, size_t size,
     v->handle = (int)handle;
     v->offset = offset;
     v->unsaved = false;
-    if (make_marks(v, NULL, 0, page_up(size) / PAGE)) {
+    v->ground = *g;
+    if (g->at >= 0) {
+        v->marks = ground_marks(g);
+    } else if (make_marks(v, NULL, 0, page_up(size) / PAGE)) {
         v->from = at;
         mark_pages(v, at, at + page_up(size));
     }
@@ -378,6 +375,8 @@ static bool split_view(struct thread *self, struct view *v, unsigned long at)
     fresh.marks = v->marks ? v->marks + before : NULL;
     fresh.from = at;
     fresh.offset += (int64_t)(at - v->from);
+    if (fresh.ground.at >= 0)
+        fresh.ground.at += (int64_t)(at - v->from);
     lock(&views_lock);
     *rest = fresh;
     v->to = at;
@@ -467,6 +466,12 @@ static long extend_view(struct thread *self, struct view *v, size_t more)
     unsigned long from = v->to, end = v->to + PAGE;
     struct view grown = *v;
     grown.to = from + more;
+    if (v->ground.at >= 0) { /* it was filled when it was mapped */
+        lock(&views_lock);
+        *v = grown;
+        unlock(&views_lock);
+        return 0;
+    }
     if (v->marks && !make_marks(&grown, v->marks, pages_of(v), pages_of(&grown)))
         grown.marks = grown.marks_memory = NULL;
     drop_marks(v);
@@ -481,6 +486,37 @@ static long extend_view(struct thread *self, struct view *v, size_t more)
     *v = grown;
     unlock(&views_lock);
     return got < 0 ? got : 0;
+}
+
+/* The one view at OLD, which SELF has taken, is to be SIZE bytes long: it is mapped anew at TO, or where there is room (0).
+ * Returns its place or -errno; 0: it is not memory of all members, and grows in another way. */
+long shared_grow(struct thread *self, unsigned long old, size_t old_size, size_t size, unsigned long to)
+{
+    struct view *v, *one = NULL;
+    struct ground grown;
+    for (size_t at = 0; (v = next_taken(self, &at));)
+        if (v->leaves && v->ground.at >= 0 && v->from >= old && v->to <= old + old_size)
+            one = v;
+    if (!one)
+        return 0;
+    if (one->from != old || one->to != old + old_size)
+        return -ENOMEM;
+    long failed = ground_find(self, one->handle, one->offset, size, &grown);
+    if (failed || grown.place != one->ground.place) /* longer than that part of the ground */
+        return failed ? failed : -ENOMEM;
+    unsigned long end = old + PAGE;
+    int protection = memory_protection(old, &end);
+    long place = map_anonymous(to, size, 0, to ? MAP_FIXED | MAP_NORESERVE : MAP_NORESERVE);
+    if (place < 0)
+        return place;
+    failed = ground_map(&grown, (unsigned long)place, size);
+    if (is_error(failed)) {
+        unmap((unsigned long)place, size);
+        return failed;
+    }
+    SYSTEM(__NR_mprotect, place, size, protection);
+    unmap(old, old_size);
+    return place;
 }
 
 /* What was at OLD is at PLACE now, and SIZE bytes long. */
@@ -535,8 +571,26 @@ void shared_restart(void)
         struct view *v = &views[i];
         v->marks = v->marks_memory = NULL;
         v->holder = 0;
-        if (v->to && make_marks(v, NULL, 0, pages_of(v)) && !v->unsaved)
+        if (v->to && v->ground.at >= 0)
+            v->marks = ground_marks(&v->ground);
+        else if (v->to)
+            make_marks(v, NULL, 0, pages_of(v));
+        if (v->to && !v->unsaved)
             mark_pages(v, v->from, v->to);
     }
     unlock(&views_lock);
+}
+
+/* Then home hears what is where. False: home has it otherwise. */
+bool shared_claim(struct thread *self)
+{
+    bool good = true;
+    for (size_t i = 0; i < VIEWS && good; i++) {
+        lock(&views_lock);
+        struct view v = views[i];
+        unlock(&views_lock);
+        if (v.to && v.ground.at >= 0)
+            good = !ground_claim(self, v.handle, v.offset, v.to - v.from, &v.ground);
+    }
+    return good;
 }

@@ -2,13 +2,14 @@
 #ifndef RUNTIME_SHARED_H
 #define RUNTIME_SHARED_H
 
+#include "ground.h"
 #include "thread.h"
 
 extern struct lock views_lock;
 
 long hold_file(struct thread *self, int fd);
 void release_file(struct thread *self, long handle);
-long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset);
+long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset, const struct ground *g);
 long shared_write_back(struct thread *self, unsigned long from, unsigned long to);
 long shared_write_all(struct thread *self);
 long shared_leave(struct thread *self, unsigned long from, unsigned long to, bool *any, long *unwritten);
@@ -16,9 +17,11 @@ void shared_let_go(struct thread *self);
 bool shared_lies_in(unsigned long from, unsigned long to);
 void shared_gone(struct thread *self, unsigned long from, unsigned long to);
 long shared_take(struct thread *self, unsigned long from, unsigned long to, bool *any);
+long shared_grow(struct thread *self, unsigned long old, size_t old_size, size_t size, unsigned long to);
 long shared_moved(struct thread *self, unsigned long old, size_t old_size, unsigned long place, size_t size);
 uint64_t shared_moment(void);
 void shared_become_member(uint64_t moment) REQUIRES(one_thread);
 void shared_restart(void) REQUIRES(one_thread);
+bool shared_claim(struct thread *self) REQUIRES(one_thread);
 
 #endif

@@ -280,6 +280,7 @@ static long adopt_entries(struct session *s, struct reader *r, struct file **fil
 /* Those that a new member has of its parent, and the standard ones of a program that begins. */
 static void forget_files_of(struct session *s)
 {
+    spans_leave(s);
     for (int i = 0; i < MAX_FILES; i++)
         if (s->entries[i].file)
             close_entry(s, i);

@@ -101,6 +101,7 @@ long close_entry(struct session *s, int64_t descriptor)
 
 void close_all(struct session *s)
 {
+    spans_leave(s);
     for (int i = 0; i < MAX_FILES; i++) {
         struct file *file = s->entries[i].file;
         if (file && file->late_error)

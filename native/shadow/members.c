@@ -66,6 +66,7 @@ static struct session *copy_session(struct session *s, int channel)
     for (int i = 0; i < MAX_HANDLES; i++) /* mappings that the two share */
         if ((member->handles[i] = s->handles[i]))
             file_keep(s->handles[i]);
+    spans_copy(member, s);
     return member;
 }
 

@@ -241,7 +241,7 @@ static long serve_release(struct work *w)
         return -EBADF;
     file_drop(*held);
     *held = NULL;
-    return 0;
+    return span_release(w->session, ARGUMENT(0));
 }
 
 static long serve_path_of(struct work *w)
@@ -316,6 +316,7 @@ static long serve_operation(struct work *w)
     case OP_IMAGE_END: return serve_image_end(w);
     case OP_HOLD: return serve_hold(w);
     case OP_RELEASE: return serve_release(w);
+    case OP_SHARE: return serve_share(w);
     case OP_PATH_OF: return serve_path_of(w);
     case OP_EXEC: return serve_exec(w);
     case OP_BEGIN: return serve_begin(w);

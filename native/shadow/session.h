@@ -88,6 +88,8 @@ struct session {
     struct entry entries[MAX_FILES];
     int most_files; /* the program's own limit; at most MAX_FILES */
     struct file *handles[MAX_HANDLES];
+    struct span *handle_spans[MAX_HANDLES]; /* guarded by the table's lock, as is the next; see mapped.c */
+    struct span *spans; /* of the root */
     uint8_t *in;
     size_t in_used, in_room;
     uint8_t *out;
@@ -190,6 +192,11 @@ bool family_may_grow(struct session *root);
 /* members.c */
 void drop_spares(struct session *root);
 bool member_is_gone(struct session *root, int real_pid);
+
+/* mapped.c */
+long span_release(struct session *s, int64_t handle);
+void spans_copy(struct session *member, const struct session *s);
+void spans_leave(struct session *s);
 
 /* files.c */
 struct file *file_new(int real, int flags);

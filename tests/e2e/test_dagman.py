@@ -102,6 +102,34 @@ def test_a_diamond(dags: Workflows) -> None:
     assert (done.returncode, 'ERROR: "x.dag.condor.sub" already exists.' in done.stderr) == (1, True)
 
 
+def test_the_command_htcondor_tells_halts_and_resumes(dags: Workflows) -> None:
+    dags.begin("JOB A say.sub\nJOB B say.sub\nPARENT A CHILD B\n",
+               say_sub=SAY.replace("$(then:exit 0)", "while [ ! -e go ]; do sleep 0.1; done"))
+    word = str(dags.submit())
+
+    def told(verb: str, words: str) -> str:
+        def look() -> str:
+            heard = dags.pool.tool("htcondor", "dag", verb, word, cwd=dags.folder)
+            last.append(heard.stdout + heard.stderr)
+            return last[-1] if words in last[-1] else ""
+
+        last: list[str] = []
+        return str(until(look, lambda: last[-1], 30))
+
+    said = told("status", "running: 1 job")
+    assert f"DAG {word} [x.dag] has been running" in said
+    assert "2 node(s) total" in said
+    assert "0.00% complete" in said
+    assert "1 running; 0 idle" in told("resources", "1 running;")
+    assert dags.pool.tool("htcondor", "dag", "halt", word, "--reason", "lunch", cwd=dags.folder).returncode == 0
+    assert (dags.folder / "x.dag.halt").read_text() == "lunch\n"
+    assert dags.pool.tool("htcondor", "dag", "resume", word, cwd=dags.folder).returncode == 0
+    assert dags.pool.tool("htcondor", "dag", "resume", word, cwd=dags.folder).returncode == 1
+    (dags.folder / "go").touch()
+    assert dags.wait() == 0
+    assert "100.00% complete" in told("status", "completed 2")
+
+
 def test_the_page_runs_as_printed(dags: Workflows) -> None:
     page = (Path(__file__).parents[2] / "docs" / "dagman.md").read_text()
     dag, say = page.split("```\n")[1], page.split("```\n")[3]

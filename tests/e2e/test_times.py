@@ -88,3 +88,21 @@ def test_a_local_job_waits_in_the_queue(pool: PersonalPool) -> None:
                 "output = out\nlog = log\nqueue\n")
     pool.wait(str(here / "log"))
     assert 0.0 <= float((here / "out").read_text()) - begins_s < 5.0
+
+
+def test_jobs_that_are_made_as_they_are_needed_each_run_once(pool: PersonalPool) -> None:
+    here = folder(pool, "needed")
+    cluster = pool.submit(f"initialdir = {here}\nexecutable = /bin/sh\ntransfer_executable = false\nnoop_job = true\n"
+                          'arguments = "-c $(word)"\nmax_idle = 1\nlog = log\nqueue 2 word in (a b c)\n')
+    pool.wait(str(here / "log"))
+    assert sorted(ad["ProcId"] for ad in pool.history(str(cluster))) == list(range(6))
+    assert sorted(ad["Arguments"] for ad in pool.history(str(cluster))) == [f"-c {word}" for word in "aabbcc"]
+    log = (here / "log").read_text()
+    assert "Cluster submitted from host: " in log
+    assert log.rstrip().endswith("Materialized 6 jobs from 6 items.\tComplete\n...")
+    cluster = pool.submit(f"initialdir = {here}\n{PROGRAM}requirements = false\nmax_materialize = 2\nqueue 100000\n")
+    until(lambda: len(pool.jobs(str(cluster))) == 2, "the first jobs")
+    row = pool.run("condor_q", "-factory", str(cluster)).splitlines()[-1].split()
+    assert (row[0], *row[-8:-1]) == (f"{cluster}.", "2", "2", "0", "2", "0", "2", "Norm")
+    pool.run("condor_rm", str(cluster))
+    assert str(cluster) not in pool.run("condor_q", "-factory", "-af", "ClusterId").split()

@@ -66,7 +66,8 @@ def python_for_all() -> Python:
     above = out_of_reach_of_packages()
     if above:
         pytest.skip(f"what is tested is below {above}, where other accounts do not come")
-    path = {"PYTHONPATH": f"{REPOSITORY}:{sysconfig.get_path('platlib')}"}
+    # What is installed comes first: a build leaves its own list of commands in the repository, and that may be old.
+    path = {"PYTHONPATH": f"{sysconfig.get_path('platlib')}:{REPOSITORY}"}
     system = Python(f"/usr/bin/{VERSION}", path)
     if os.access(system.program, os.X_OK) and not system.problem():
         return system

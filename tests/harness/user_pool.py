@@ -42,7 +42,7 @@ class UserPool(PersonalPool):
             return [*shut, *super().command(*words)]
         own = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", *shut, "/usr/bin/env",
                f"HOME={self.folder}", f"USER={self.user}"]
-        tool = [*python_for_all().words, "-c", TOOL] if words[0].startswith("condor_") else []
+        tool = [*python_for_all().words, "-c", TOOL] if words[0].startswith(("condor_", "htcondor")) else []
         return [*own, *tool, *words]
 
 

@@ -121,8 +121,8 @@ STARTD: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/startd/test_startd_core.py::test_a_partitionable_slot_is_carved_and_joined",)),
     Mutation(
         "devices-are-given-twice", "condor_actors/cores/startd/slot_resources.py",
-        "tuple(each for each in self.ids if each not in taken)",
-        "self.ids",
+        "return Custom(self.amount - other.amount, tuple(left))",
+        "return Custom(self.amount - other.amount, self.ids)",
         why="two jobs compute on one GPU",
         killed_by=("tests/unit/cores/startd/test_startd_core.py::test_a_partitionable_slot_is_carved_and_joined",)),
 )
@@ -166,8 +166,8 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_the_end_of_a_run_is_stored_with_its_verdict",)),
     Mutation(
         "held-job-that-was-lost-runs-on", "condor_actors/cores/schedd/run_table.py",
-        '        if job.status is JobStatus.HELD:\n            return "held"\n        if job.status is JobStatus.IDLE:',
-        "        if job.status is JobStatus.IDLE:",
+        '        if job.status is JobStatus.HELD:\n            return "held"\n        if job.status is JobStatus.IDLE',
+        "        if job.status is JobStatus.IDLE",
         why="a job on hold whose run ends leaves the queue, or runs again",
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_a_job_on_hold_stays_there_when_its_run_ends",)),
     Mutation(

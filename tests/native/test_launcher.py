@@ -48,6 +48,23 @@ def report(*words: str, code: str) -> object:
     return json.loads(done.stdout)
 
 
+@pytest.mark.parametrize("isolate", ["mount", "user,mount"])
+def test_a_device_that_is_shut_is_seen_and_cannot_be_opened(isolate: str) -> None:
+    if os.geteuid() != 0 and not isolate.startswith("user"):
+        pytest.skip("needs root")
+    code = """
+def opened(path):
+    try:
+        return os.close(os.open(path, os.O_RDONLY)) is None
+    except OSError as error:
+        return error.errno
+print(json.dumps([opened(path) for path in ("/dev/zero", "/dev/full", "/dev/null")]))"""
+    words = ("--isolate", isolate, "--shut-device", "/dev/zero", "--shut-device", "/dev/no-such-device")
+    assert report(*words, code=code) == [errno.EACCES, True, True]
+    assert launch("--shut-device", "/dev/zero", "--", "/bin/true")[1].startswith("options ")
+    assert launch("--isolate", isolate, "--shut-device", "/dev/../etc", "--", "/bin/true")[1].startswith("options ")
+
+
 def test_program_gets_arguments_environment_and_status() -> None:
     done, said = launch("--", "/bin/sh", "-c", 'echo "$0 $1 $KEY"; exit 42', "a", "b c", env={"KEY": "value"})
     assert (done.stdout, done.returncode, said) == ("a b c value\n", 42, "")

@@ -100,7 +100,7 @@ def mutant(dice: random.Random, inputs: list[bytes]) -> bytes:
                 other = dice.choice(inputs)
                 data[at:at] = other[dice.randrange(len(other)) :][:512]
             case 4:
-                data[at : at + 2] = dice.choice([*range(334), *range(1000, 1024)]).to_bytes(2, "little")
+                data[at : at + 2] = dice.choice([*range(334), *range(1000, 1030)]).to_bytes(2, "little")
     return bytes(data[:LONGEST_SEARCHED])
 
 

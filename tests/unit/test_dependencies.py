@@ -14,12 +14,13 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULES = {
     "cryptography": {"cryptography"}, "pyopenssl": {"OpenSSL"}, "pyjwt": {"jwt"}, "python-xlib": {"Xlib"},
     "twisted": {"twisted", "zope", "constantly", "incremental"}, "prometheus_client": {"prometheus_client"},
-    "attrs": {"attrs", "attr"}, "google-re2": {"re2"},
+    "attrs": {"attrs", "attr"}, "google-re2": {"re2"}, "nvidia-ml-py": {"pynvml"},
 }
 """Modules of the distributions whose name is another; what comes with Twisted and is part of its interface."""
 UNIMPORTED = {
     "cffi": "builds the native modules and loads them",
     "google-re2": "loaded by name when a pattern first needs it",
+    "nvidia-ml-py": "loaded by name when GPUs are looked for",
 }
 
 

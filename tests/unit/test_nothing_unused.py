@@ -30,6 +30,8 @@ CALLED_BY_TWISTED = {
     "resumeProducing", "stopProducing", "pauseProducing", "signalProcess", "windowChanged",
     "readConnectionLost", "writeConnectionLost",
 }
+CALLED_BY_PYTHON = {"connection_made", "data_received", "connection_lost", "find_class"}
+"""By asyncio, of a protocol; by pickle, of an unpickler."""
 CALLED_BY_A_MADE_NAME = {
     "_bad", "_disk_full", "_disk_sick", "_kill_job",  # faults, by the word of the schedule
 }
@@ -76,7 +78,7 @@ def is_registered(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -
 
 def unused(definitions: list[tuple[str, ast.Module]], users: list[tuple[str, ast.Module]]) -> list[str]:
     used = Counter(name for _, tree in users for name in uses(tree))
-    known = CALLED_BY_TWISTED | CALLED_BY_A_MADE_NAME
+    known = CALLED_BY_TWISTED | CALLED_BY_PYTHON | CALLED_BY_A_MADE_NAME
     return [f"{place}:{node.lineno} {node.name}" for place, tree in definitions for node in ast.walk(tree)
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not is_registered(node)
             and not node.name.startswith("__") and not used[node.name] and node.name not in known]

@@ -138,10 +138,26 @@ ROWS = (
     text(
         "MACHINE_RESOURCE_INVENTORY_<NAME>",
         None,
-        "A command whose output names that resource's units.",
+        "A command that writes, as a ClassAd, which units of that resource there are and what they are.",
         change="restart",
         read_by=STARTD,
     ),
+    words(
+        "OFFLINE_MACHINE_RESOURCE_<NAME>",
+        None,
+        "Units of that resource that are not given out; jobs that have one keep it.",
+        read_by=STARTD,
+    ),
+    text(
+        "STARTD_DETECT_GPUS",
+        "-properties $(GPU_DISCOVERY_EXTRA)",
+        "Options of condor_gpu_discovery, which is asked where a driver is there and nothing else is said of GPUs;"
+        " empty: it is not.",
+        change="restart",
+        read_by=STARTD,
+    ),
+    text("GPU_DISCOVERY_EXTRA", "", "More options of condor_gpu_discovery, such as -extra.", change="restart",
+         read_by=STARTD),
     text(
         "ENVIRONMENT_FOR_ASSIGNED<NAME>",
         None,
@@ -155,9 +171,15 @@ ROWS = (
         read_by=STARTD,
     ),
     text(
-        "ENVIRONMENT_VALUE_FOR_UNASSIGNED_<NAME>",
+        "ENVIRONMENT_VALUE_FOR_UNASSIGNED<NAME>",
         None,
         "What that variable says when the job got none.",
+        read_by=STARTD,
+    ),
+    boolean(
+        "STARTER_HIDE_GPU_DEVICES",
+        True,
+        "Whether a job cannot open the device files of units that the inventory names and other jobs may have.",
         read_by=STARTD,
     ),
     expression(

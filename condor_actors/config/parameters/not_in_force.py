@@ -12,14 +12,13 @@ from typing import Final
 __all__ = ["NOT_IN_FORCE"]
 
 NOT_IN_FORCE: Final = {
-    "CGROUP_IGNORE_CACHE_MEMORY": "a job's memory is what its control group counts: its limit goes by the same",
+    "CGROUP_IGNORE_CACHE_MEMORY": "a job's memory never counts the cache of files, which the kernel takes back",
     "CLAIM_PARTITIONABLE_LEFTOVERS": "the negotiator matches what is left of a partitionable slot in the same cycle",
     "COLLECTOR_UPDATE_INTERVAL": "the collector makes its own ad anew for whoever asks for it",
     "CONDOR_Q_SHOW_OLD_SUMMARY": "condor_q -totals prints the summary alone, and one line of it ends every list",
     "CONDOR_VIEW_HOST": "ads go to each collector that COLLECTOR_HOST names; the web daemon keeps the pool's figures",
     "DEFAULT_DOMAIN_NAME": "the machine's full name is asked of the system; NETWORK_HOSTNAME sets another",
     "KEEP_POOL_HISTORY": "there is no condor_stats; the web daemon keeps the pool's figures",
-    "MACHINE_RESOURCE_INVENTORY_<NAME>": "no program is asked; MACHINE_RESOURCE_<NAME> names the units",
     "MAX_CLAIM_ALIVES_MISSED": "a claim ends when its lease runs out without a renewal",
     "MAX_CONCURRENT_DOWNLOADS": "transfers share their links by turns of bounded size instead of waiting in a queue",
     "MAX_CONCURRENT_UPLOADS": "transfers share their links by turns of bounded size instead of waiting in a queue",

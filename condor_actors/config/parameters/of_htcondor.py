@@ -38,12 +38,12 @@ _GROUPS: Final = (
     # names (a regular expression), planned, why, instead
     (r"DAGMAN_.*", True, "workflows do not heed it", "Those that they heed are in docs/configuration-reference.md."),
     (r".*_GAHP(_.*)?|GAHP_.*|GRIDMANAGER.*|C_GAHP.*|ARC_.*|BATCH_.*|BLAHPD.*|GRID_.*", True,
-     "jobs are not handed to other batch systems or clouds", ""),
+     "jobs are handed to Slurm alone, of other batch systems, pools and clouds",
+     "Its parameters are those of docs/grid.md."),
     (r"(HPC_)?ANNEX_.*", True, "machines are not rented", ""),
     (r"DOCKER.*|SINGULARITY.*|CONTAINER.*|.*_CONTAINER.*|APPTAINER.*", True,
      "jobs in container images are started by the pool's own launcher, not by an engine", ""),
-    (r".*GPU.*|OFFLINE_MACHINE_RESOURCE_.*|ENVIRONMENT_(FOR|VALUE)_.*", True, "GPUs are not discovered",
-     "Count them with MACHINE_RESOURCE_GPUs = 2."),
+    (r".*GPU.*", True, "how busy GPUs are is not measured", "Run condor_gpu_discovery -dynamic."),
     (r"FLOCK_.*_HOSTS|FLOCK_BY_DEFAULT|MIN_FLOCK_LEVEL|COLLECTOR_FORWARD.*", False,
      "pools are partners as a whole (condor_flock)", "Name the partners in FLOCK_TO and FLOCK_FROM."),
     (r".*CRED(D|MON).*|SEC_CREDENTIAL.*|CRED_.*|.*OAUTH.*|.*VAULT.*|.*PELICAN.*|LOCAL_CREDMON.*|KERBEROS.*|"

@@ -87,6 +87,57 @@ ROWS = (
     integer(
         "START_LOCAL_UNIVERSE_MAX", 200, "How many local-universe jobs run at once.", low=0, read_by=SCHEDD
     ),
+    integer(
+        "GRIDMANAGER_MAX_SUBMITTED_JOBS_PER_RESOURCE",
+        1000,
+        "How many jobs of an owner are in another batch system at once.",
+        low=0,
+        unit="jobs",
+        read_by=SCHEDD,
+    ),
+    integer(
+        "GRIDMANAGER_MAX_PENDING_REQUESTS",
+        8,
+        "How many submissions to another batch system are under way at once for an owner.",
+        low=1,
+    ),
+    seconds(
+        "GRIDMANAGER_JOB_PROBE_INTERVAL",
+        10,
+        "How often the grid manager of an owner asks another batch system for all the owner's jobs.",
+        low=1,
+    ),
+    seconds(
+        "GRIDMANAGER_RESOURCE_PROBE_INTERVAL",
+        30,
+        "How often it asks one that does not answer.",
+        low=1,
+    ),
+    seconds(
+        "GRIDMANAGER_GAHP_CALL_TIMEOUT",
+        60,
+        "How long a command of another batch system may take.",
+        low=1,
+    ),
+    integer(
+        "GRIDMANAGER_CONNECT_FAILURE_RETRY_COUNT",
+        3,
+        "How often a submission that another batch system does not answer is repeated before the job is held.",
+        low=0,
+        unit="times",
+    ),
+    text(
+        "GRIDMANAGER_FOLDER",
+        "~/.condor-grid",
+        "Where jobs in another batch system have their folders, on a file system that its machines see under the same "
+        "path; ~ is the owner's home.",
+    ),
+    text(
+        "SLURM_BINPATH",
+        None,
+        "The folder of sbatch, squeue, scancel and sacct; where PATH finds them when unset.",
+    ),
+    text("SLURM_CONF", None, "Slurm's configuration file; its own default when unset."),
     expression(
         "START_LOCAL_UNIVERSE",
         "TotalLocalJobsRunning < 200",

@@ -16,6 +16,7 @@ import attrs
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
 from condor_actors.classads.evaluation.budget import TURN_STEPS, spent
 from condor_actors.cores.schedd.charging import CHARGED, CHARGED_TO
+from condor_actors.cores.schedd.factories.factories import Factories
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_status import ACTIONS, Step
@@ -38,6 +39,18 @@ MOST_RESULTS = 10_000
 """Jobs that are named one by one in the answer about a constraint; the others are only counted."""
 
 Act = Callable[[Job], ActionResult]
+OnCluster = Callable[[Cluster], ActionResult | None]
+
+
+def _not_on(cluster: Cluster) -> None:
+    """Nothing is done to clusters as such."""
+
+
+def _common(cluster: Cluster) -> ClassAd:
+    """What a constraint sees of a cluster that may make more jobs: what they have in common, but for their status."""
+    ad = cluster.ad.copy()
+    del ad["JobStatus"]
+    return ad
 
 
 @attrs.define(eq=False)
@@ -78,19 +91,24 @@ class RunStopper(Protocol):
 class JobActions:
     """Carries out what users ask of jobs: remove, hold, release, suspend, continue, vacate, edit."""
 
-    def __init__(self, context: ScheddContext, transitions: JobTransitions, runs: RunStopper) -> None:
+    def __init__(self, context: ScheddContext, transitions: JobTransitions, runs: RunStopper,
+                 factories: Factories) -> None:
         self._context = context
         self._transitions = transitions
         self._runs = runs
+        self._factories = factories
 
     # ---- which jobs
 
-    def _each(self, rest: ActionRest, ids: Iterable[tuple[int, int]], act: Act) -> Iterator[int]:
-        """Act on the jobs named; one result per id."""
+    def _each(self, rest: ActionRest, ids: Iterable[tuple[int, int]], act: Act, on_cluster: OnCluster = _not_on
+              ) -> Iterator[int]:
+        """Act on the jobs named, and on clusters as such; one result per id."""
         clusters, identity = self._context.queue.clusters, rest.delivery.identity
         for cluster_id, proc in ids:
             cluster = clusters.get(cluster_id)
             result: ActionResult | None = None
+            if proc < 0 and cluster is not None and self._context.may_touch(identity, cluster.owner):
+                result = on_cluster(cluster)
             for job in (cluster.jobs_after(-1) if proc < 0 else (cluster.jobs.get(proc),)) if cluster else ():
                 done = self._one(job, identity, act)
                 rest.count += done is ActionResult.SUCCESS
@@ -98,7 +116,8 @@ class JobActions:
                 yield ACT
             rest.results.append((cluster_id, proc, result or ActionResult.NOT_FOUND))
 
-    def _matching(self, rest: ActionRest, constraint: Expr | None, act: Act) -> Iterator[int]:
+    def _matching(self, rest: ActionRest, constraint: Expr | None, act: Act, on_cluster: OnCluster = _not_on
+                  ) -> Iterator[int]:
         """Act on those of the jobs that are there now that the caller may act on; one result per job."""
         if constraint is None:
             return
@@ -107,6 +126,9 @@ class JobActions:
         for number in sorted(clusters):
             cluster = clusters.get(number)
             yield LOOK
+            if cluster and cluster.may_make_more and sight.sees_all_of(cluster.owner) and is_true(
+                    constraint.evaluate(_common(cluster), None, context.now_s)):
+                on_cluster(cluster)
             for job in cluster.jobs_after(-1) if cluster and sight.sees_all_of(cluster.owner) else ():
                 if not is_true(constraint.evaluate(job.ad, None, context.now_s)):
                     yield LOOK
@@ -145,6 +167,8 @@ class JobActions:
             result, step = table[job.status]
             if step is Step.CHECKPOINT and job.ad.find("jobuniverse") != Universe.STANDARD:
                 return ActionResult.BAD_STATUS
+            if step in (Step.SUSPEND, Step.CONTINUE) and job.ad.find("jobuniverse") == Universe.GRID:
+                return ActionResult.BAD_STATUS  # other batch systems let nobody but their administrators do that
             if step is not Step.NOTHING:
                 if step is Step.LEAVE:
                     self._remove_others(job, reason, delivery)
@@ -157,7 +181,12 @@ class JobActions:
             self._context.reply(Refused(code="invalid", text=f"constraint {message.constraint!r}: {error}"))
             return
         rest = ActionRest(delivery)
-        rest.steps = chain(self._each(rest, message.ids, act), self._matching(rest, constraint, act))
+
+        def on_cluster(cluster: Cluster) -> ActionResult | None:
+            return self._factories.act(cluster, message.action, reason)
+
+        rest.steps = chain(self._each(rest, message.ids, act, on_cluster),
+                           self._matching(rest, constraint, act, on_cluster))
         self.go_on(rest)
 
     @staticmethod
@@ -304,6 +333,7 @@ class JobActions:
         for name, value in values.stored_items():
             cluster.ad.store(name, value)
         cluster.changed()
+        self._factories.edited(cluster, names)
         context.queue.charge_anew(cluster)
         context.persist(context.queue.cluster_row(cluster))
         unsettled = context.autoclusters.unsettled

@@ -66,7 +66,9 @@ _TABLE = """
 # whose and which job it is
 schedd nobody        -      all    ClusterId ProcId Owner User OsUser MyType TargetType QDate GlobalJobId
 schedd nobody        -      all    TotalSubmitProcs x509UserProxySubject AuthTokenSubject AuthTokenIssuer AuthTokenId
-schedd nobody        -      all    AuthTokenGroups AuthTokenScopes
+schedd nobody        -      all    AuthTokenGroups AuthTokenScopes JobMaterializeNextProcId JobMaterializeNextRow
+schedd nobody        -      all    JobMaterializePaused JobMaterializePauseReason JobMaterializeDigestFile
+schedd nobody        -      all    JobMaterializeItemCount
 
 # how it is
 owner  nobody        -      all    JobStatus JobUniverse MinHosts MaxHosts ParallelShutdownPolicy
@@ -80,7 +82,7 @@ schedd administrator -      all    JobLastStartDate LastJobLeaseRenewal Completi
 schedd administrator -      all    StageInStart StageInFinish StageOutStart StageOutFinish EpochWriteDate
 schedd administrator -      all    CurrentHosts RemoteHost LastRemoteHost StartdAddr RemoteSlotID PublicClaimId
 schedd administrator -      all    ShadowBday CpusProvisioned MemoryProvisioned DiskProvisioned GPUsProvisioned
-schedd administrator -      all    AssignedGPUs MachineAttr*
+schedd administrator -      all    Assigned* MachineAttr*
 schedd administrator -      all    RemoteWallClockTime LastRemoteWallClockTime CumulativeSlotTime CommittedTime
 schedd administrator -      all    CommittedSlotTime CumulativeRemoteUserCpu CumulativeRemoteSysCpu TotalSuspensions
 schedd administrator -      all    LastSuspensionTime CumulativeSuspensionTime CommittedSuspensionTime
@@ -95,7 +97,7 @@ schedd administrator shadow all    LastCkptProblem LastCkptProblemTime CkptCpuLe
 schedd administrator shadow all    CkptStoredSize CkptThreads CkptProcesses
 schedd administrator shadow all    CkptBytesSent VacatedWithCheckpoint TerminationPending JobCoreDumped JobPid
 schedd administrator shadow all    LastCkptGeneration ExitBySignal ExitStatus ExitCode ExitSignal
-schedd administrator shadow all    DataflowJobSkipped
+schedd administrator shadow all    DataflowJobSkipped GridJobId GridJobStatus GridResourceUnavailableTime
 schedd administrator shadow all    RemoteUserCpu RemoteSysCpu LocalUserCpu LocalSysCpu CumulativeLocalUserCpu
 schedd administrator shadow all    CumulativeLocalSysCpu Leverage CpusUsage BytesSent BytesRecvd RunBytesSent
 schedd administrator shadow all    RunBytesRecvd NumRemoteSysCalls RemoteSysCalls RefusedCalls FileReadCount
@@ -221,6 +223,10 @@ class JobSight:
         """An ad of a job in one piece, as the history has it, without what the asker does not see."""
         hidden = frozenset() if self.sees_all_of(owner) else _hidden(ad.own, self._private)
         return _without(ad, hidden) if hidden else ad
+
+    def cluster(self, cluster: Cluster) -> ClassAd:
+        """What the asker sees of what all jobs of a cluster have."""
+        return cluster.ad if self.sees_all_of(cluster.owner) else self._cluster(cluster)
 
     def _cluster(self, cluster: Cluster) -> ClassAd:
         key = ("seen", self._private)

@@ -18,7 +18,7 @@ from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.queue_operations import DropNotices, DropRun, SaveNotice
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import Effect
-from condor_actors.messages.codes import JobEventType
+from condor_actors.messages.codes import FactoryMode, JobEventType
 from condor_actors.messages.shadow_host import Notice
 
 __all__ = ["LOG_ATTRIBUTES", "JobNotices", "RecordEpoch", "RecordEvent"]
@@ -153,6 +153,21 @@ class JobNotices:
         context.persist(row)
         self._due.setdefault(cluster.owner, []).append(_message(row, False))
         return notice_id
+
+    def of_cluster(self, cluster: Cluster, event: int, **facts: Any) -> str:
+        """An event of a cluster that makes its jobs as they are needed; returns the notice's id, empty: none."""
+        wanted = cluster.ad.find("userlog") is not None
+        if not wanted and not self._context.settings.records_events:
+            return ""
+        return self._add(cluster, -1, -1, event, cluster.ad.project(LOG_ATTRIBUTES), facts, wanted=wanted)
+
+    def cluster_removed(self, cluster: Cluster) -> None:
+        """A cluster that made its jobs as they were needed has gone."""
+        factory = cluster.factory
+        if factory is not None:
+            ends = {FactoryMode.INVALID: -1, FactoryMode.HELD: 2, FactoryMode.DONE: 1}
+            self.of_cluster(cluster, JobEventType.CLUSTER_REMOVE, NextProcId=factory.next_proc,
+                            NextRow=factory.next_proc, Completion=ends.get(factory.mode, 0))
 
     def free(self, run_id: str, job: Job, starter_node: str) -> None:
         """A run's end is being committed: the starter must be told to free it, by this host or the next."""

@@ -239,7 +239,7 @@ def batches(queue: JobQueue, owner: str, after: int = 0) -> tuple[tuple[bytes, .
         jobs = [cluster for cluster in clusters if cluster not in workflows] if workflows else clusters
         own = [cluster for cluster in jobs if cluster.ad.get_int("DAGManJobId") not in queue.clusters]
         counts = [sum(column) for column in zip(*(cluster.counts for cluster in jobs), strict=True)] or [0] * 8
-        done = sum(cluster.total - sum(cluster.counts) + cluster.counts[4] for cluster in own)
+        done = sum(cluster.made - sum(cluster.counts) + cluster.counts[4] for cluster in own)
         total = sum(cluster.total for cluster in own)
         for cluster in workflows:
             if cluster.ad.get_int("DAGManJobId") not in queue.clusters:

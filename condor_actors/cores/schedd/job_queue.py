@@ -13,6 +13,7 @@ from typing import Any
 
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.schedd.charging import CHARGED_TO, is_charged_apart
+from condor_actors.cores.schedd.factories.factory import Factory, factory_objection
 from condor_actors.cores.schedd.queue_operations import (
     ArchiveJob,
     DropCluster,
@@ -28,6 +29,9 @@ __all__ = ["CHANGES_A_PAGE", "ChangeJournal", "Cluster", "Job", "JobQueue", "Pos
 
 FEW_JOBS = 1_000
 """Jobs of a cluster that are looked through for those after one of them; of more, the numbers are counted up."""
+
+SPARSE = 16
+"""Where fewer than one in so many jobs of a cluster is left, they are looked through too."""
 
 CHANGES_KEPT = 50_000
 """Jobs and clusters whose last change is known."""
@@ -60,11 +64,12 @@ class Cluster:
         version: goes up with each edit of the ad.
         counts: of its jobs in the queue.
         apart: how many of these jobs say for themselves whom they are charged to.
+        factory: how far it is when its jobs are made as they are needed; None: all are made.
         memo: facts derived from the ad (policies, autocluster keys); emptied when it changes.
     """
 
-    __slots__ = ("_text", "ad", "apart", "counts", "jobs", "memo", "number", "owner", "submitter", "total", "user",
-                 "version")
+    __slots__ = ("_text", "ad", "apart", "counts", "factory", "jobs", "memo", "number", "owner", "submitter",
+                 "total", "user", "version")
 
     def __init__(self, number: int, owner: str, ad: ClassAd, total: int = 0, version: int = 1) -> None:
         self.number = number
@@ -77,6 +82,7 @@ class Cluster:
         self.version = version
         self.counts: Counts = [0] * 8
         self.apart = 0
+        self.factory: Factory | None = None
         self.memo: dict[Any, Any] = {}
         self._text: bytes | None = None
 
@@ -87,6 +93,16 @@ class Cluster:
     def submitter_called(self, name: str) -> str:
         """The whole name of one to be charged, as an ``AccountingGroup`` has it."""
         return name if "@" in name else f"{name}@{self.user.partition('@')[2]}"
+
+    @property
+    def may_make_more(self) -> bool:
+        """Whether there may be jobs of it that were not made yet."""
+        return self.factory is not None and self.factory.may_make_more
+
+    @property
+    def made(self) -> int:
+        """How many of its jobs have ever been in the queue."""
+        return self.total if self.factory is None else self.factory.next_proc
 
     @property
     def text(self) -> bytes:
@@ -102,10 +118,10 @@ class Cluster:
         """
         jobs = self.jobs
         numbers: Iterable[int]
-        if len(jobs) <= FEW_JOBS:
+        if len(jobs) <= FEW_JOBS or len(jobs) * SPARSE < self.made:
             numbers = sorted([each for each in jobs if each > proc])
         else:
-            numbers = range(proc + 1, max(self.total, next(reversed(jobs)) + 1))
+            numbers = range(proc + 1, max(self.made, next(reversed(jobs)) + 1))
         for number in numbers:
             job = jobs.get(number)
             if job is not None:
@@ -273,6 +289,7 @@ class JobQueue:
         self.next_cluster = self.stored_cluster = 1
         self._dirty: dict[Job, None] = {}
         self._touched: dict[str, None] = {}
+        self._marked: dict[Cluster, None] = {}
 
     def restore(self, snapshot: QueueSnapshot) -> None:
         """Take over what the store had."""
@@ -280,6 +297,8 @@ class JobQueue:
         for row in snapshot.clusters:
             cluster = Cluster(row.cluster, row.owner, ClassAd.from_bytes(row.ad), row.total, row.version)
             self.clusters[row.cluster] = cluster
+        for each in snapshot.factories:
+            self.clusters[each.cluster].factory = Factory.of(each)
         for saved in snapshot.jobs:
             cluster = self.clusters[saved.cluster]
             ad = ClassAd.from_bytes(saved.ad)
@@ -318,6 +337,8 @@ class JobQueue:
     def _count(self, job: Job, status: int, step: int) -> None:
         cluster = job.cluster
         cluster.counts[status] += step
+        if cluster.factory is not None:
+            self._marked[cluster] = None
         self.everybody[status] += step
         _add(self.by_owner, cluster.owner, status, step)
         self._charge(job.submitter, status, step)
@@ -388,12 +409,28 @@ class JobQueue:
         self.changes.note(cluster.number, job.proc)
         self._dirty.pop(job, None)
         archived = ArchiveJob(cluster.number, job.proc, cluster.owner, cluster.version, now_s, job.own, cluster.text)
-        if cluster.jobs:
+        if cluster.jobs or cluster.may_make_more:
             return (archived,)
-        del self.clusters[cluster.number]
+        self.forget(cluster)
         return (archived, DropCluster(cluster.number))
 
+    def forget(self, cluster: Cluster) -> None:
+        """A cluster has gone."""
+        del self.clusters[cluster.number]
+        self.changes.note(cluster.number, -1)
+
     # ---- what changed
+
+    def mark(self, clusters: Iterable[Cluster]) -> None:
+        """These may make jobs now."""
+        self._marked.update(dict.fromkeys(clusters))
+
+    def take_marked(self) -> Iterable[Cluster]:
+        """Clusters of which there may be more jobs now, since the last call."""
+        if not self._marked:
+            return ()
+        marked, self._marked = self._marked, {}
+        return marked
 
     def take_dirty(self) -> list[QueueOperation]:
         """Rows to save for the jobs changed since the last call."""
@@ -429,8 +466,9 @@ class JobQueue:
         for number, cluster in self.clusters.items():
             if cluster.number != number or number >= self.next_cluster:
                 raise InvariantBroken(f"cluster {cluster.number} is kept as {number}; the next is {self.next_cluster}")
-            if not cluster.jobs:
-                raise InvariantBroken(f"cluster {number} has no job, and is still in the queue")
+            objection = factory_objection(cluster)
+            if objection:
+                raise InvariantBroken(f"cluster {number} {objection}")
             counts = [0] * 8
             for proc, job in cluster.jobs.items():
                 self._validate_job(cluster, proc, job)

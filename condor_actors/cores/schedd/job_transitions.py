@@ -229,3 +229,5 @@ class JobTransitions:
             self._context.out.append(ForgetSpool(job.cluster.number, job.proc, job.cluster.owner))
         for operation in self._context.queue.leave(job, self._context.now_s):
             self._context.persist(operation)
+        if job.cluster.factory is not None and job.cluster.number not in self._context.queue.clusters:
+            self._notices.cluster_removed(job.cluster)

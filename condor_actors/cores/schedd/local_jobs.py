@@ -1,6 +1,7 @@
-"""Jobs of the local and scheduler universes: which wait, and which of them may begin on this machine.
+"""Jobs of the local, scheduler and grid universes: which wait, and which of them may begin.
 
-Theory: they need no match, so the schedd begins them at the end of a turn.  It looks at them only when that can have
+Theory: they need no match, so the schedd begins them at the end of a turn: the first two kinds on this machine, those
+of the grid universe by handing them to another batch system.  It looks at them only when that can have
 another outcome than before: a job came, one ended, the settings changed.  Where an expression of the administrator's
 decides (START_LOCAL_UNIVERSE, START_SCHEDULER_UNIVERSE), time passes for it, so those that it refused are tried again,
 some at a time.
@@ -16,9 +17,9 @@ from condor_actors.classads import ClassAd, Expr, is_true
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.state_table import InvariantBroken
-from condor_actors.messages.codes import Universe
+from condor_actors.messages.codes import JobStatus, Universe
 
-__all__ = ["LocalJobs", "LocalStarts", "is_local"]
+__all__ = ["LocalJobs", "LocalStarts", "grid_run_s", "is_grid", "is_local", "runs_there"]
 
 SOME = 50
 """How many jobs of an owner and universe are tried in one turn."""
@@ -30,8 +31,27 @@ Kind = tuple[int, str]
 
 
 def is_local(job: Job) -> bool:
-    """Whether the job runs on the submit machine, without a match."""
-    return job.ad.find("jobuniverse") in (Universe.SCHEDULER, Universe.LOCAL)
+    """Whether the job is begun here, without a match."""
+    return job.ad.find("jobuniverse") in (Universe.SCHEDULER, Universe.LOCAL, Universe.GRID)
+
+
+def is_grid(job: Job) -> bool:
+    """Whether another batch system runs the job: it is idle while it waits there."""
+    return bool(job.ad.find("jobuniverse") == Universe.GRID)
+
+
+def runs_there(context: ScheddContext, job: Job) -> None:
+    """The program of a job has begun in another batch system."""
+    since_s = job.ad.get_int("JobCurrentStartExecutingDate") or int(context.now_s)
+    context.remember(job, "run", f"it runs in {job.ad.get_str('GridResource')}")
+    context.queue.set(job, JobCurrentStartDate=since_s, ShadowBday=since_s)
+    context.queue.set_status(job, JobStatus.RUNNING, context.now_s)
+
+
+def grid_run_s(context: ScheddContext, job: Job, handed_s: float) -> float:
+    """How long a job has run in another batch system that it was handed to then: it has waited there as well."""
+    began_s = job.ad.get_float("JobCurrentStartExecutingDate")
+    return max(0.0, context.now_s - began_s) if began_s >= int(handed_s) else 0.0
 
 
 class LocalJobs:
@@ -125,7 +145,8 @@ class LocalStarts:
         """Whether one of an owner's must be tried again later, or was not tried yet."""
         jobs = self._jobs.waiting[universe, owner]
         settings = self._context.settings
-        expression = settings.start_local if universe == Universe.LOCAL else settings.start_scheduler
+        expression = {Universe.LOCAL: settings.start_local, Universe.SCHEDULER: settings.start_scheduler}.get(
+            Universe(universe))
         mine = self.schedd_ad() if expression is not None else ClassAd()
         more = len(jobs) > SOME
         refused: list[Job] = []
@@ -158,6 +179,8 @@ class LocalStarts:
         settings = self._context.settings
         if universe == Universe.LOCAL:
             return self._total(Universe.LOCAL) < settings.max_local_jobs
+        if universe == Universe.GRID:
+            return self._counts[universe, owner] < settings.max_grid_jobs_per_owner
         return self._counts[universe, owner] < settings.max_scheduler_jobs_per_owner
 
     # ---- what always holds

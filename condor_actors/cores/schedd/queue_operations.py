@@ -8,8 +8,9 @@ from __future__ import annotations
 import attrs
 
 __all__ = [
-    "ArchiveJob", "DropClaim", "DropCluster", "DropHost", "DropNotices", "DropRun", "InsertJobs", "QueueOperation",
-    "QueueSnapshot", "SaveClaim", "SaveCluster", "SaveCounter", "SaveHost", "SaveJob", "SaveNotice", "SaveRun",
+    "ArchiveJob", "DropClaim", "DropCluster", "DropHost", "DropItems", "DropNotices", "DropRun", "InsertJobs",
+    "QueueOperation", "QueueSnapshot", "SaveClaim", "SaveCluster", "SaveCounter", "SaveFactory", "SaveHost",
+    "SaveItems", "SaveJob", "SaveNotice", "SaveRun",
 ]
 
 
@@ -34,7 +35,48 @@ class SaveCluster:
 
 @attrs.frozen
 class DropCluster:
-    """The last job of a cluster has left the queue."""
+    """The last job of a cluster has left the queue; with it goes what its jobs would have been made of."""
+
+    cluster: int
+
+
+@attrs.frozen
+class SaveFactory:
+    """How far a cluster has come whose jobs are made as they are needed.
+
+    Attributes:
+        next_proc: the number of the next job; all before it were made.
+        mode: a :class:`~condor_actors.messages.codes.FactoryMode`.
+        reason: why it is paused.
+        edited: attributes of which the cluster's value counts, whatever the items say; in small letters, with spaces.
+    """
+
+    cluster: int
+    next_proc: int
+    mode: int
+    reason: str
+    edited: str
+
+
+@attrs.frozen
+class SaveItems:
+    """What the jobs ``first`` to ``first + count - 1`` of a cluster are to be made of.
+
+    Attributes:
+        is_template: whether ``data`` is one text for them all, else one for each.
+        data: the texts, with a zero byte between them, compressed.
+    """
+
+    cluster: int
+    first: int
+    count: int
+    is_template: bool
+    data: bytes
+
+
+@attrs.frozen
+class DropItems:
+    """A submission came to nothing."""
 
     cluster: int
 
@@ -151,7 +193,7 @@ class DropNotices:
 
 QueueOperation = (
     SaveCounter | SaveCluster | DropCluster | InsertJobs | SaveJob | ArchiveJob | SaveClaim | DropClaim | SaveRun
-    | DropRun | SaveHost | DropHost | SaveNotice | DropNotices
+    | DropRun | SaveHost | DropHost | SaveNotice | DropNotices | SaveFactory | SaveItems | DropItems
 )
 
 
@@ -170,4 +212,5 @@ class QueueSnapshot:
     runs: tuple[SaveRun, ...] = ()
     hosts: tuple[SaveHost, ...] = ()
     notices: tuple[SaveNotice, ...] = ()
+    factories: tuple[SaveFactory, ...] = ()
     checkpoint_key: bytes = attrs.field(default=b"", repr=False)

@@ -8,13 +8,13 @@ forget it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Sequence
 
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError
 from condor_actors.cores.checkpoint_seals import Generation, key_of_owner, make_ticket
+from condor_actors.cores.devices.provisioned import provisioned
 from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.gangs.gang import Gang, is_gang
@@ -25,11 +25,11 @@ from condor_actors.cores.schedd.job_policy import JobPolicy
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.job_transitions import JobTransitions
-from condor_actors.cores.schedd.local_jobs import LocalStarts
+from condor_actors.cores.schedd.local_jobs import LocalStarts, grid_run_s, is_grid, runs_there
 from condor_actors.cores.schedd.queue_operations import SaveRun
 from condor_actors.cores.schedd.raised_requests import larger_request
 from condor_actors.cores.schedd.schedd_context import ScheddContext
-from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
+from condor_actors.cores.schedd.shadow_hosts import ShadowHosts, take_some
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus
 from condor_actors.messages.run import CheckpointRun, ContinueRun, StopRun, SuspendRun
@@ -41,20 +41,6 @@ ORDER_BYTES = 150_000
 """Of each kind in one :class:`HostOrders`."""
 FAILURE_DELAYS_S = (0.0, 1.0, 5.0, 20.0, 60.0, 300.0)
 """How long a job waits after its n-th start in a row that failed through no fault of its own."""
-
-
-_T = TypeVar("_T")
-
-
-def _take(items: list[_T], size: Callable[[_T], int]) -> list[_T]:
-    """Take items off the front of a list until they fill a message."""
-    count = total = 0
-    while count < len(items) and (count == 0 or total < ORDER_BYTES):
-        total += size(items[count]) + 200
-        count += 1
-    taken = items[:count]
-    del items[:count]
-    return taken
 
 
 @attrs.define(eq=False)
@@ -108,7 +94,7 @@ class RunTable:
                 continue
             run = self.runs[row.run_id] = Run(row.run_id, job, row.owner, claim, row.began_s)
             job.run_id = self.gangs.restore(run) if is_gang(job.ad) else row.run_id
-            if job.status is JobStatus.IDLE:  # released before the run, which was to end, has ended
+            if job.status is JobStatus.IDLE and not is_grid(job):  # released before its run, which was to end, had
                 run.stop = StopRun(run_id=row.run_id, how="hold", reason="its job was held")
             if claim is not None:
                 self._claims.occupy(claim, row.run_id)
@@ -145,15 +131,12 @@ class RunTable:
 
     def _provisioned(self, job: Job, claim: HeldClaim) -> None:
         """The job's ad says what it has."""
-        slot = claim.row.slot_name
-        remote = claim.ad.get_str("Name") or slot
-        self._context.queue.set(job, RemoteHost=remote, StartdAddr=claim.row.startd,
-                             RemoteSlotID=claim.ad.get_int("SlotID"), PublicClaimId=claim.row.claim_id,
-                             MachineAttrCpus0=claim.ad.get_int("Cpus", 1),
-                             MachineAttrSlotWeight0=claim.weight,
-                             CpusProvisioned=claim.ad.get_int("Cpus", 1),
-                             MemoryProvisioned=claim.ad.get_int("Memory"),
-                             DiskProvisioned=claim.ad.get_int("Disk"))
+        ad = claim.ad
+        self._context.queue.set(
+            job, RemoteHost=ad.get_str("Name") or claim.row.slot_name, StartdAddr=claim.row.startd,
+            RemoteSlotID=ad.get_int("SlotID"), PublicClaimId=claim.row.claim_id, MachineAttrSlotWeight0=claim.weight,
+            MachineAttrCpus0=ad.get_int("Cpus", 1), CpusProvisioned=ad.get_int("Cpus", 1),
+            MemoryProvisioned=ad.get_int("Memory"), DiskProvisioned=ad.get_int("Disk"), **provisioned(ad, job.ad))
         self._machine_attributes(job, claim.ad)
 
     def _machine_attributes(self, job: Job, slot: ClassAd) -> None:
@@ -170,10 +153,11 @@ class RunTable:
                 self._context.queue.set(job, **{f"MachineAttr{name}0": value})
 
     def _start_local(self, job: Job) -> None:
-        """Begin a run on this machine."""
+        """Begin a run on this machine, or in another batch system."""
         self._transitions.withdraw(job)
         self.locals.began(self._begin(job, None).run_id, job)
-        self._context.queue.set(job, RemoteHost=self._context.settings.machine)
+        if not is_grid(job):
+            self._context.queue.set(job, RemoteHost=self._context.settings.machine)
 
     def _begin(self, job: Job, claim: HeldClaim | None) -> Run:
         context = self._context
@@ -182,9 +166,10 @@ class RunTable:
         job.run_id = run.run_id
         self.runs[run.run_id] = run
         self._starts.setdefault(run.owner, []).append(run)
-        where = claim.row.slot_name if claim is not None else "this machine"
+        where = claim.row.slot_name if claim is not None else job.ad.get_str("GridResource") or "this machine"
         context.remember(job, "run", f"run {number} begins on {where}")
-        context.queue.set_status(job, JobStatus.RUNNING, context.now_s)
+        if not is_grid(job):  # which is idle until it runs there
+            context.queue.set_status(job, JobStatus.RUNNING, context.now_s)
         context.persist(SaveRun(run.run_id, job.cluster.number, job.proc, run.owner,
                              claim.row.claim_id if claim is not None else "", context.now_s))
         return run
@@ -266,6 +251,8 @@ class RunTable:
             self._take_report(job, message.attributes)
         if message.event == "executing":
             self._record_start(run)
+            if is_grid(job) and job.status is JobStatus.IDLE and run.stop is None:
+                runs_there(context, job)
         if job.status not in ALIVE:
             return
         if message.event == "suspended" and job.status is not JobStatus.SUSPENDED:
@@ -375,8 +362,10 @@ class RunTable:
         weight = ad.get_float("MachineAttrSlotWeight0", 1.0) if run.gang is None else 0.0
         if message.outcome == "exited" and run.gang is None and not ad.get_bool("DataflowJobSkipped"):
             self._record_start(run)
-        wall_s = max(0.0, context.now_s - run.began_s)
-        remote = ad.get_str("RemoteHost")
+        wall_s = grid_run_s(context, job, run.began_s) if is_grid(job) else max(0.0, context.now_s - run.began_s)
+        if message.outcome != "exited":
+            context.queue.unset(job, "GridJobId", "GridJobStatus")
+        remote = ad.get_str("RemoteHost") or ad.get_str("GridResource")
         context.queue.set(
             job, RemoteWallClockTime=ad.get_float("RemoteWallClockTime") + round(wall_s, 3),
             CumulativeSlotTime=ad.get_float("CumulativeSlotTime") + round(wall_s * weight, 3),
@@ -408,7 +397,7 @@ class RunTable:
             return "removed"
         if job.status is JobStatus.HELD:
             return "held"
-        if job.status is JobStatus.IDLE:  # held and released while the run was ending
+        if job.status is JobStatus.IDLE and (outcome == "evicted" or not is_grid(job)):  # released while the run ended
             self._transitions.requeue(job)
             return "requeued"
         if outcome == "exited":
@@ -496,8 +485,8 @@ class RunTable:
             lines = list(notices.get(owner, ()))
             begun = [self._order(run) for run in starts.get(owner, ())]
             while first or lines or begun:
-                some = _take(lines, lambda notice: len(notice.ad))
-                now = _take(begun, lambda order: len(order.job_ad) + len(order.slot_ad))
+                some = take_some(lines, lambda notice: len(notice.ad))
+                now = take_some(begun, lambda order: len(order.job_ad) + len(order.slot_ad))
                 self._hosts.tell(owner, HostOrders(verdicts=first, notices=tuple(some), starts=tuple(now)))
                 first = ()
 
@@ -565,7 +554,7 @@ class RunTable:
                                       f"{job.run_id!r}")
             if self._context.queue.job(job.cluster.number, job.proc) is not job or run.owner != job.cluster.owner:
                 raise InvariantBroken(f"the job of run {run_id} is not {run.owner}'s, or has left the queue")
-            if job.status is JobStatus.COMPLETED or (job.status is JobStatus.IDLE and run.stop is None):
+            if job.status is JobStatus.COMPLETED or (job.status is JobStatus.IDLE and not (run.stop or is_grid(job))):
                 raise InvariantBroken(f"the run {run_id} goes on, and its job is {job.status.name}")
             if claim is not None and not claim.serves(job):
                 raise InvariantBroken(f"the run {run_id} of {job.cluster.user} is on a claim of {claim.row.owner}")

@@ -65,6 +65,11 @@ class ScheddContext:
 
         return by_expression
 
+    @property
+    def submit_host(self) -> str:
+        """Where the jobs come from, as events have it."""
+        return self.my_address or f"<{self.settings.machine}>"
+
     # ---- stories
 
     def remember(self, job: Job, kind: str, text: str, level: str = "info") -> None:

@@ -19,6 +19,9 @@ from condor_actors.cores.flocking import home_name
 from condor_actors.cores.schedd import job_query
 from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.claims.request_pages import RequestPages
+from condor_actors.cores.schedd.factories.factories import Factories
+from condor_actors.cores.schedd.factories.query import factories_page
+from condor_actors.cores.schedd.factories.reception import FactoryReception
 from condor_actors.cores.schedd.interactive_relay import InteractiveRelay
 from condor_actors.cores.schedd.job_actions import ActionRest, JobActions
 from condor_actors.cores.schedd.job_notices import JobNotices
@@ -42,7 +45,7 @@ from condor_actors.messages.pool import PartnersKnown
 from condor_actors.messages.queue import ActOnJobs, EditJobs, QueryJobs, QueryTotals
 from condor_actors.messages.shadow_host import NoticesWritten, RunEnded, RunUpdated, ShadowHostHello
 from condor_actors.messages.spool import FinishSpooling
-from condor_actors.messages.submission import ReserveCluster, SubmitPage
+from condor_actors.messages.submission import ReserveCluster, SubmitItems, SubmitPage
 from condor_actors.messages.watch import QueryChanges
 
 __all__ = ["AtRest", "Finish", "HostHello", "Stop", "ScheddCore"]
@@ -101,8 +104,10 @@ class ScheddCore:
         self.runs = RunTable(context, self.transitions, self.notices, self.claims, self.hosts, self.policy)
         self.claims.runs = self.runs
         self.policy.runs = self.runs
-        self.actions = JobActions(context, self.transitions, self.runs)
         self.submissions = Submissions(context, self.transitions, self.notices)
+        self.reception = FactoryReception(context, self.notices, self.submissions)
+        self.factories = Factories(context, self.transitions, self.notices, self.reception.check_made)
+        self.actions = JobActions(context, self.transitions, self.runs, self.factories)
         self.claims.unreachable.wish_cycle = self.demand.wish_cycle
         self.demand.flocked = self.claims.flocked
         self.submissions.schedd_ad = self.runs.locals.schedd_ad = self.demand.schedd_ad
@@ -129,12 +134,14 @@ class ScheddCore:
         """The configuration has changed."""
         self.context.settings = settings
         self.transitions.local.changed = True
+        self.factories.look_again()
         self.demand.flock.configure(settings.flock_to, settings.flock_increment)
 
     def _messages(self) -> dict[type, Callable[[Any, Delivery], None]]:
         return {
             ReserveCluster: self.submissions.reserve,
             SubmitPage: self._submit,
+            SubmitItems: self.reception.page,
             FinishSpooling: self.submissions.finish_spooling,
             QueryJobs: self._query,
             QueryTotals: self._query,
@@ -169,6 +176,8 @@ class ScheddCore:
             "advertise": self.demand.say,
             "advertise-all": self.demand.everything,
             "again": self._again,
+            "materialize": self.factories.begin,
+            "materialize-again": self.factories.full_again,
             "offer-anew": self._offer_anew,
             "scheduled": self._wake,
             "flock": self.demand.out_of_patience,
@@ -217,6 +226,7 @@ class ScheddCore:
         self.claims.started()
         self.policy.started()
         self.transitions.scheduled.started()
+        self.factories.started()
         self.demand.started()
         self.context.timer(("credentials",), CREDENTIAL_RENEWAL_S)
         return self._finish()
@@ -242,6 +252,9 @@ class ScheddCore:
     def _finish(self) -> tuple[Effect, ...]:
         """Add what follows from changed jobs, and end the turn."""
         context = self.context
+        self.factories.plan()
+        if self.factories.took_made() and self.claims.has_idle:
+            self.claims.offer_idle()
         if self.transitions.local and self.claims.accepting:
             self.runs.locals.round()
         self.claims.gathering.check()
@@ -290,6 +303,8 @@ class ScheddCore:
             if message.source == "autoclusters":
                 return job_query.autoclusters_page(self.context.queue, self.context.autoclusters, message, sight,
                                                    now_s)
+            if message.source == "factories":
+                return factories_page(self.context.queue, message, sight, now_s, self.context.settings.spool)
             return job_query.page(self.context.queue, message, sight, now_s)
         except ClassAdSyntaxError as error:
             return Refused(code="invalid", text=job_query.syntax_error(error, getattr(message, "constraint", "")))

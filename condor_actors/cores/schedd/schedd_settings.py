@@ -77,6 +77,7 @@ class ScheddSettings:
         trusts_everybody: every user may act on every job.
         start_local, start_scheduler: whether a job of that universe may start, over the schedd's ad and the job's.
         max_local_jobs, max_scheduler_jobs_per_owner: so many of them run at once.
+        max_grid_jobs_per_owner: so many are in other batch systems.
         flock_to: pools that take the jobs which this one does not serve, by name or central manager's host.
         flock_increment: so many of them more at a time.
         alive_interval_s: the longest time between two renewals of a claim.
@@ -128,6 +129,7 @@ class ScheddSettings:
     start_local: Expr | None = None
     start_scheduler: Expr | None = None
     max_local_jobs: int = setting("START_LOCAL_UNIVERSE_MAX")
+    max_grid_jobs_per_owner: int = setting("GRIDMANAGER_MAX_SUBMITTED_JOBS_PER_RESOURCE")
     max_scheduler_jobs_per_owner: int = setting("MAX_RUNNING_SCHEDULER_JOBS_PER_OWNER")
     alive_interval_s: float = setting("ALIVE_INTERVAL")
     flock_to: tuple[str, ...] = ()

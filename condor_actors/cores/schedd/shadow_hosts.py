@@ -7,8 +7,8 @@ again with the runs that are alive in them; only what no host has is taken up by
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from condor_actors.cores.schedd.queue_operations import SaveHost
 from condor_actors.cores.schedd.schedd_context import ScheddContext
@@ -31,10 +31,27 @@ from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
 from condor_actors.messages.shadow_host import DismissHost, HostOrders, ShadowHostHello
 
-__all__ = ["ShadowHosts"]
+__all__ = ["ShadowHosts", "take_some"]
 
 YOUNG_S = 30.0
 """A host that died sooner after its hello counts as one that does not start."""
+
+
+_T = TypeVar("_T")
+
+ORDER_BYTES = 150_000
+"""Of each kind in one :class:`HostOrders`."""
+
+
+def take_some(items: list[_T], size: Callable[[_T], int]) -> list[_T]:
+    """Take items off the front of a list until they fill a message."""
+    count = total = 0
+    while count < len(items) and (count == 0 or total < ORDER_BYTES):
+        total += size(items[count]) + 200
+        count += 1
+    taken = items[:count]
+    del items[:count]
+    return taken
 
 
 class ShadowHosts:

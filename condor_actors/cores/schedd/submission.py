@@ -31,10 +31,10 @@ from condor_actors.effects import job_note
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.spool import FinishSpooling
-from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitPage, Submitted
+from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitItems, SubmitPage, Submitted
 from condor_actors.messages.urls import travels_as_url
 
-__all__ = ["Submissions"]
+__all__ = ["MAX_SUBMISSION_BYTES", "Invalid", "Submissions"]
 
 RESERVED_S = 600.0
 """How long a number waits for its jobs."""
@@ -64,7 +64,7 @@ FRESH = {
 """What a cluster ad has unless the submitter said otherwise."""
 
 
-class _Invalid(ValueError):
+class Invalid(ValueError):
     """A submission that cannot be queued: says why."""
 
 
@@ -106,13 +106,15 @@ class Submissions:
         self._unlogged: dict[int, tuple[set[str], Delivery, Submitted]] = {}
         self._waiting_for: dict[str, int] = {}
         self.schedd_ad: Callable[[], ClassAd] = ClassAd
+        self.freed: Callable[[int], None] = lambda number: None
+        """A number was reserved for nothing."""
 
     def reserve(self, message: ReserveCluster, delivery: Delivery) -> None:
         """Give numbers away, to be used up when their jobs are queued."""
         context, identity = self._context, delivery.identity
         self._expire()
         mine = self._begun[identity.name]
-        problem = self._over_limits(1, identity.user)
+        problem = self.over_limits(1, identity.user)
         if not 1 <= message.count <= MOST_NUMBERS:
             problem = f"{message.count} numbers at once: 1 to {MOST_NUMBERS} can be reserved"
         elif mine >= context.settings.max_reserved or len(self._reserved) >= MAX_PENDING:
@@ -136,28 +138,21 @@ class Submissions:
         """Take a page; with the last, queue them all."""
         context = self._context
         number = message.cluster_id
-        reservation = self._reserved.get(number)
-        if reservation is None or reservation.name != delivery.identity.name:
-            context.reply(
-                Refused(
-                    code="invalid",
-                    text=f"cluster {number} is not reserved for {delivery.identity.name}; "
-                    "the schedd may have been restarted: submit again",
-                )
-            )
+        owner = self.owner_of(number, delivery)
+        if not owner:
             return
         pending = self._pending.setdefault(number, _Pending())
         pending.jobs += len(message.procs)
         pending.size_bytes += len(message.cluster_ad) + sum(len(text) for text in message.procs)
-        problem = self._over_limits(pending.jobs, reservation.owner)
+        problem = self.over_limits(pending.jobs, owner)
         if pending.size_bytes > MAX_SUBMISSION_BYTES:
             problem = f"a submission has at most {MAX_SUBMISSION_BYTES >> 20} MiB of ads: submit fewer jobs at once"
         if problem:
-            self._give_back(number)
+            self.give_back(number)
             context.reply(Refused(code="invalid", text=problem))
             return
         if message.page != len(pending.pages):
-            self._give_back(number)
+            self.give_back(number)
             context.reply(Refused(code="invalid", text=f"page {message.page} of cluster {number} came instead of page "
                                f"{len(pending.pages)}; submit again"))
             return
@@ -167,22 +162,38 @@ class Submissions:
             return
         try:
             cluster, jobs = self._build(number, pending, delivery)
-        except (_Invalid, ClassAdSyntaxError, ValueError) as error:
-            self._give_back(number)
+        except (Invalid, ClassAdSyntaxError, ValueError) as error:
+            self.give_back(number)
             context.reply(Refused(code="invalid", text=str(error)))
             return
-        self._use_up(number)
-        if number >= context.queue.stored_cluster:
-            context.queue.stored_cluster = number + 1
-            context.persist(SaveCounter("next_cluster", number + 1))
+        self.use_up(number)
         self._queue(cluster, jobs, delivery, spool=message.spool)
 
-    def _give_back(self, number: int) -> None:
+    def owner_of(self, number: int, delivery: Delivery) -> str:
+        """For whom a number is reserved, when it is for him who asks; else he is told, and it is empty."""
+        reservation = self._reserved.get(number)
+        if reservation is not None and reservation.name == delivery.identity.name:
+            return reservation.owner
+        self._context.reply(Refused(code="invalid", text=(
+            f"cluster {number} is not reserved for {delivery.identity.name}; the schedd may have been restarted: "
+            "submit again")))
+        return ""
+
+    def give_back(self, number: int) -> None:
         """Nothing was queued under the number: another submission may have it."""
-        self._use_up(number)
+        self.freed(number)
+        self.release(number)
         heappush(self._free, number)
 
-    def _use_up(self, number: int) -> None:
+    def use_up(self, number: int) -> None:
+        """Jobs are queued under the number: it is never given again."""
+        self.release(number)
+        queue = self._context.queue
+        if number >= queue.stored_cluster:
+            queue.stored_cluster = number + 1
+            self._context.persist(SaveCounter("next_cluster", number + 1))
+
+    def release(self, number: int) -> None:
         """The number is reserved no longer."""
         self._pending.pop(number, None)
         reservation = self._reserved.pop(number)
@@ -195,6 +206,7 @@ class Submissions:
         for number in reservation.left:
             del self._reserved[number]
             self._pending.pop(number, None)
+            self.freed(number)
             heappush(self._free, number)
         reservation.left.clear()
         del self._reservations[reservation]
@@ -221,7 +233,7 @@ class Submissions:
         settings = self._context.settings
         total = pending.jobs
         first = pending.pages[0]
-        common = self._cluster_ad(first, delivery)
+        common = self.cluster_ad(first, delivery)
         common.store("TotalSubmitProcs", total)
         prefix = f"{settings.name}#{number}."
         suffix = f"#{int(self._context.now_s)}"
@@ -230,39 +242,39 @@ class Submissions:
             proc = page.first_proc
             for text in page.procs:
                 ad = ClassAd.from_bytes(text) if text else ClassAd()
-                self._without_foreign(ad, delivery)
+                self.without_foreign(ad, delivery)
                 ad.store("ProcId", proc)
                 ad.store("GlobalJobId", f"{prefix}{proc}{suffix}")
                 ad.parent = common
-                self._check_status(ad)
-                self._check_hold(ad, page.spool)
+                self.check_status(ad)
+                self.check_hold(ad, page.spool)
                 rows.append((proc, ad))
                 proc += 1
         meter = Meter("the administrator's rules", None, SUBMISSION_STEPS + JOB_STEPS * total)
-        self._transform(number, common, [ad for _, ad in rows], meter)
-        self._check_commands(common, [ad for _, ad in rows])
+        self.transform(number, common, [ad for _, ad in rows], meter)
+        self.check_commands(common, [ad for _, ad in rows])
         for _, ad in rows:
             problem = gang_objection(ad, len(rows))
             if problem:
-                raise _Invalid(problem)
-            self._check_requirements(ad)
+                raise Invalid(problem)
+            self.check_requirements(ad)
             meter.refuse_when_spent()
         if rows and is_gang(rows[0][1]):
             if first.spool and len(rows) > 1:
-                raise _Invalid("universe = parallel: the files of several groups of nodes cannot be spooled: submit "
+                raise Invalid("universe = parallel: the files of several groups of nodes cannot be spooled: submit "
                                "without -spool, or with one queue statement")
             rows = [(rows[0][0], merged(common, [ad for _, ad in rows]))]
             problem = gang_objection(rows[0][1], 1)
             if problem:
-                raise _Invalid(problem)
+                raise Invalid(problem)
             total = 1
             common.store("TotalSubmitProcs", 1)
         cluster = Cluster(number, delivery.identity.user, common, total)
         if not rows or len({proc for proc, _ in rows}) != len(rows):
-            raise _Invalid(f"cluster {number}: no jobs, or two of the same number")
+            raise Invalid(f"cluster {number}: no jobs, or two of the same number")
         return cluster, rows
 
-    def _transform(self, number: int, common: ClassAd, jobs: list[ClassAd], meter: Meter) -> None:
+    def transform(self, number: int, common: ClassAd, jobs: list[ClassAd], meter: Meter) -> None:
         """JOB_TRANSFORM_NAMES: the admin's changes, but for what the schedd alone says of a job."""
         context = self._context
         if not context.settings.transforms.transforms:
@@ -281,27 +293,31 @@ class Submissions:
         if applied:
             context.note(f"job transforms of cluster {number}: {', '.join(applied)}")
             for ad in (common, *jobs):
-                self._check_status(ad)
-                self._check_hold(ad, spool=False)
+                self.check_status(ad)
+                self.check_hold(ad, spool=False)
 
-    def _without_foreign(self, ad: ClassAd, delivery: Delivery) -> None:
+    def without_foreign(self, ad: ClassAd, delivery: Delivery) -> None:
         """What only the schedd says of a job (the table of job attributes, SECURE_JOB_ATTRS) is passed over or refused;
         nobody submits in another's name, or has another charged without leave."""
         if not ad.own:
             return
-        settings, user = self._context.settings, delivery.identity.user
         denied = self._context.charge_objection(delivery.identity, ad)
         if denied:
-            raise _Invalid(denied)
+            raise Invalid(denied)
+        self.without_ours(ad, delivery.identity.user)
+
+    def without_ours(self, ad: ClassAd, user: str) -> None:
+        """As `without_foreign`, but for the charge."""
+        settings = self._context.settings
         for name, own in (("Owner", user), ("User", f"{user}@{settings.uid_domain}")):
             said = ad.own.get(name.lower())
             if said is not None and said not in (own, UNDEFINED):
-                raise _Invalid(f"{name} = {unparse(said)[:200]}: jobs are submitted in one's own name, which is {own}")
+                raise Invalid(f"{name} = {unparse(said)[:200]}: jobs are submitted in one's own name, which is {own}")
         for name in sorted(ad.own):
             if name not in settings.secure and attribute(name).set_by is not Hand.SCHEDD:
                 continue
             if name in settings.secure and not settings.ignores_secure:
-                raise _Invalid(f"attempt to set the secure attribute {ad.spelling(name)}: only the schedd may")
+                raise Invalid(f"attempt to set the secure attribute {ad.spelling(name)}: only the schedd may")
             del ad[name]
 
     @staticmethod
@@ -310,19 +326,19 @@ class Submissions:
         return {name: value for name, value in ad.own.items() if attribute(name).set_by is Hand.SCHEDD}
 
     @staticmethod
-    def _check_commands(common: ClassAd, jobs: list[ClassAd]) -> None:
+    def check_commands(common: ClassAd, jobs: list[ClassAd]) -> None:
         """What would have no effect is refused, by whatever client it was submitted."""
         for ad in (common, *jobs):
             problem = None if MAY_BE_REFUSED.isdisjoint(ad.own) else objection(ad, ad.own)
             if problem is not None:
-                raise _Invalid(problem)
+                raise Invalid(problem)
 
     @staticmethod
-    def _check_status(ad: ClassAd) -> None:
+    def check_status(ad: ClassAd) -> None:
         if "jobstatus" in ad.own and ad.get_int("JobStatus", JobStatus.IDLE) not in (JobStatus.IDLE, JobStatus.HELD):
-            raise _Invalid("a job can be submitted idle (JobStatus 1) or held (5) only")
+            raise Invalid("a job can be submitted idle (JobStatus 1) or held (5) only")
 
-    def _check_requirements(self, ad: ClassAd) -> None:
+    def check_requirements(self, ad: ClassAd) -> None:
         """SUBMIT_REQUIREMENT_NAMES: MY is the schedd, TARGET the job."""
         context = self._context
         for each in context.settings.submit_requirements:
@@ -334,9 +350,9 @@ class Submissions:
             if each.is_warning is not None and is_true(each.is_warning.evaluate(mine, ad, context.now_s)):
                 context.note(f"a job of {ad.get_str('Owner')} was taken all the same: {text}", "warn")
             else:
-                raise _Invalid(text)
+                raise Invalid(text)
 
-    def _over_limits(self, total: int, owner: str) -> str:
+    def over_limits(self, total: int, owner: str) -> str:
         """Which limit so many more jobs of an owner would be over; empty: none."""
         settings, queue = self._context.settings, self._context.queue
         if total > settings.max_jobs_per_submission:
@@ -348,11 +364,11 @@ class Submissions:
             return f"the queue would have more than MAX_JOBS_SUBMITTED ({settings.max_jobs_submitted}) jobs"
         return ""
 
-    def _cluster_ad(self, page: SubmitPage, delivery: Delivery) -> ClassAd:
+    def cluster_ad(self, page: SubmitPage | SubmitItems, delivery: Delivery) -> ClassAd:
         context = self._context
         ad = ClassAd.from_bytes(page.cluster_ad)
         user = delivery.identity.user
-        self._without_foreign(ad, delivery)
+        self.without_foreign(ad, delivery)
         for name, value in FRESH.items():
             if ad.find(name.lower()) is None:
                 ad.store(name, value)
@@ -369,14 +385,14 @@ class Submissions:
                 ad.store(name, most_mb)
         if is_gang(ad):
             ad.store("Scheduler", f"DedicatedScheduler@{context.settings.name}")
-        self._check_status(ad)
+        self.check_status(ad)
         if ad.find("jobstatus") is None:
             ad.store("JobStatus", int(JobStatus.IDLE))
-        self._check_hold(ad, page.spool)
+        self.check_hold(ad, isinstance(page, SubmitPage) and page.spool)
         return ad
 
     @staticmethod
-    def _check_hold(ad: ClassAd, spool: bool) -> None:
+    def check_hold(ad: ClassAd, spool: bool) -> None:
         """A job submitted on hold has a reason and a code."""
         if spool and ad.parent is None:
             ad.update({"JobStatus": int(JobStatus.HELD), "HoldReason": "Spooling input data files",
@@ -396,15 +412,20 @@ class Submissions:
         last = f" and {len(jobs) - 1} more, up to {jobs[-1].name}," if len(jobs) > 1 else ""
         context.out.append(job_note(jobs[0].name, "submitted", f"submitted by {cluster.user}{last}"))
         submitted = Submitted(cluster_id=cluster.number, first_proc=jobs[0].proc, last_proc=jobs[-1].proc)
-        notices: set[str] = set() if spool else set(self._notices.submitted(cluster, jobs, self._submit_host()))
+        notices: set[str] = set() if spool else set(self._notices.submitted(cluster, jobs, self._context.submit_host))
         if cluster.ad.find("userlog") is None and all(job.ad.own.get("userlog") is None for job in jobs):
             notices.clear()
+        self.answer_when_logged(notices, delivery, submitted)
+
+    def answer_when_logged(self, notices: set[str], delivery: Delivery, submitted: Submitted) -> None:
+        """Tell the submitter when these events are in the log, or at once where there are none."""
+        context, number = self._context, submitted.cluster_id
         if not notices:
             context.reply(submitted)
             return
-        self._unlogged[cluster.number] = (notices, delivery, submitted)
-        self._waiting_for.update(dict.fromkeys(notices, cluster.number))
-        context.timer(("submit-log", cluster.number), LOG_PATIENCE_S)
+        self._unlogged[number] = (notices, delivery, submitted)
+        self._waiting_for.update(dict.fromkeys(notices, number))
+        context.timer(("submit-log", number), LOG_PATIENCE_S)
 
     def logged(self, notice_ids: tuple[str, ...]) -> None:
         """Submit events are in the log: answer those who wait for it."""
@@ -440,7 +461,7 @@ class Submissions:
         for job in waiting:
             context.queue.set(job, StageInFinish=int(context.now_s))
             self._move_into_spool(job)
-        self._notices.submitted(cluster, waiting, self._submit_host())
+        self._notices.submitted(cluster, waiting, self._context.submit_host)
         for job in waiting:
             self._transitions.release(job, "Data files spooled")
         context.reply(Done())
@@ -460,6 +481,3 @@ class Submissions:
         changes["TransferInput"] = ",".join([*urls, f"{folder}/"])
         for name, value in changes.items():
             self._context.queue.set(job, **{f"SUBMIT_{name}": ad.get_str(name), name: value})
-
-    def _submit_host(self) -> str:
-        return self._context.my_address or f"<{self._context.settings.machine}>"

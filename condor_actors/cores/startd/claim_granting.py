@@ -224,7 +224,7 @@ class ClaimGranting:
     def open(self, slot: Slot) -> None:
         """Have the starter host open the slot's claim, with the slot's ad as it is now."""
         self._slots.refresh(slot, self._turn.now_s)
-        self._starter.open(slot)
+        self._starter.open(slot, self._slots.assigned(slot))
 
     def opened(self, claim_id: str, answer: Any) -> None:
         """The starter host has opened a claim, or not."""

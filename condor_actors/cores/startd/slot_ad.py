@@ -6,14 +6,15 @@ changes with state and claim.  Each function below writes one layer; attributes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from condor_actors.classads import ClassAd, parse_expression
+from condor_actors.cores.devices.inventory import Inventory, attribute_of
 from condor_actors.cores.startd.claim import Claim
 from condor_actors.cores.startd.owner_policy import SlotState, SlotStateMachine, State
 from condor_actors.cores.startd.slot_resources import Share
 
-__all__ = ["within_limits", "write_claim", "write_readings", "write_share", "write_state"]
+__all__ = ["within_limits", "write_claim", "write_devices", "write_readings", "write_share", "write_state"]
 
 CLAIM_NAMES = (
     "RemoteOwner", "RemoteUser", "AccountingGroup", "ClientMachine", "RemoteScheddName", "JobId", "GlobalJobId",
@@ -27,14 +28,16 @@ _TIMES: dict[SlotState, str] = {}
 """The name of the attribute that says how long a slot was in a place."""
 
 
-def within_limits(custom: Iterable[str]) -> str:
-    """The text of WithinResourceLimits: the request fits into what the slot has."""
+def within_limits(custom: Iterable[str], shared: Iterable[str] = ()) -> str:
+    """The text of WithinResourceLimits: the request fits into what the slot has; ``shared`` resources have units that
+    several jobs can have at once, and each job only once."""
     terms = [
         "MY.Cpus > 0 && (TARGET.RequestCpus ?: 1) <= MY.Cpus",
         "MY.Memory > 0 && (TARGET.RequestMemory ?: 1) <= MY.Memory",
         "MY.Disk > 0 && (TARGET.RequestDisk ?: 1) <= MY.Disk",
     ]
     terms += [f"(TARGET.Request{name} ?: 0) <= MY.{name}" for name in custom]
+    terms += [f"(TARGET.Request{name} ?: 0) <= MY.Different{name}" for name in shared]
     return " && ".join(terms)
 
 
@@ -46,20 +49,45 @@ def write_share(ad: ClassAd, share: Share, total: Share, *, requirements: str, w
     ):
         ad[name] = now
         ad[f"TotalSlot{name}"] = whole
-    resources = ["Cpus", "Memory", "Disk", "Swap"]
+    resources, shared = ["Cpus", "Memory", "Disk", "Swap"], list[str]()
     for name, have in share.custom.items():
         resources.append(name)
         ad[name] = have.amount
         ad[f"TotalSlot{name}"] = total.custom[name].amount
-        if have.ids:
-            ad[f"Assigned{name}"] = ",".join(have.ids)
-        elif f"Assigned{name}" in ad:
-            del ad[f"Assigned{name}"]
+        if total.custom[name].ids:
+            ad[f"Assigned{name}"] = ",".join(total.custom[name].ids)
+            if len(set(total.custom[name].ids)) < len(total.custom[name].ids):
+                shared.append(name)
+                ad[f"Different{name}"] = len(set(have.ids))
     ad["MachineResources"] = " ".join(resources)
     if "Requirements" not in ad:
-        ad.insert_text("WithinResourceLimits", within_limits(share.custom))
+        ad.insert_text("WithinResourceLimits", within_limits(share.custom, shared))
         ad.insert_text("Requirements", requirements)
         ad["SlotWeight"] = parse_expression(weight)
+
+
+def write_devices(ad: ClassAd, share: Share, total: Share, inventories: Mapping[str, Inventory],
+                  offline: Mapping[str, frozenset[str]]) -> None:
+    """What the slot's devices are (``GPUs_GPU_5d5ba0d6 = [ … ]``, and ``GPUs_DeviceName`` where all are alike), which
+    of them can be had now (``AvailableGPUs``, a list of those records), and which are off (``OfflineGPUs``)."""
+    for name, have in share.custom.items():
+        out = [unit for unit in dict.fromkeys(total.custom[name].ids) if unit in offline.get(name, ())]
+        if out:
+            ad[f"Offline{name}"] = ",".join(out)
+        elif f"Offline{name}".lower() in ad.own:
+            del ad[f"Offline{name}"]
+        found = inventories[name].properties if name in inventories else {}
+        units = [unit for unit in dict.fromkeys(total.custom[name].ids) if unit in found]
+        if not units:
+            continue
+        if attribute_of(name, units[0]).lower() not in ad.own:
+            for unit in units:
+                ad[attribute_of(name, unit)] = ClassAd({"Id": unit, **found[unit]})
+            for key, value in found[units[0]].items():
+                if all(found[unit].get(key) == value for unit in units):
+                    ad[f"{name}_{key}"] = value
+        free = [attribute_of(name, unit) for unit in dict.fromkeys(have.ids) if unit in found]
+        ad.insert_text(f"Available{name}", "{ " + ", ".join(free) + " }")
 
 
 def write_state(ad: ClassAd, machine: SlotStateMachine, now_s: float) -> None:

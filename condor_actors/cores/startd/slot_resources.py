@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -52,13 +53,35 @@ class Custom:
         return Custom(amount, self.ids[:amount])
 
     def without(self, other: Custom) -> Custom:
-        """What is left when ``other`` is taken."""
-        taken = set(other.ids)
-        return Custom(self.amount - other.amount, tuple(each for each in self.ids if each not in taken))
+        """What is left when ``other`` is taken; a name may be there several times (condor_gpu_discovery -repeat)."""
+        taken, left = Counter(other.ids), []
+        for each in self.ids:
+            if taken[each]:
+                taken[each] -= 1
+            else:
+                left.append(each)
+        return Custom(self.amount - other.amount, tuple(left))
 
     def plus(self, other: Custom) -> Custom:
         """Both together."""
-        return Custom(self.amount + other.amount, tuple(sorted({*self.ids, *other.ids})))
+        return Custom(self.amount + other.amount, tuple(sorted((*self.ids, *other.ids))))
+
+    def but(self, names: frozenset[str]) -> Custom:
+        """Without the devices of those names."""
+        left = tuple(each for each in self.ids if each not in names)
+        return self if len(left) == len(self.ids) else Custom(len(left), left)
+
+    def taken(self, amount: int, allowed: frozenset[str] | None) -> Custom | None:
+        """So many different devices, of those allowed (None: all); None: there are not so many.
+
+        Those that most others can have besides come first.
+        """
+        if not self.ids:
+            return self.first(amount)
+        times = Counter(each for each in self.ids if allowed is None or each in allowed)
+        if len(times) < amount:
+            return None
+        return Custom(amount, tuple(sorted(times, key=lambda each: -times[each])[:amount]))
 
 
 @attrs.frozen(kw_only=True)
@@ -88,6 +111,13 @@ class Share:
             disk_kib=self.disk_kib + other.disk_kib, swap_mib=self.swap_mib + other.swap_mib, custom=custom,
         )
 
+    def but(self, devices: Mapping[str, frozenset[str]]) -> Share:
+        """Without those devices, by resource."""
+        if not any(devices.get(name) for name in self.custom):
+            return self
+        return attrs.evolve(self, custom={
+            name: have.but(devices.get(name, frozenset())) for name, have in self.custom.items()})
+
 
 @attrs.frozen(kw_only=True)
 class SlotPlan:
@@ -101,13 +131,18 @@ class SlotPlan:
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What a job asks of a slot, rounded as the configuration says."""
+    """What a job asks of a slot, rounded as the configuration says.
+
+    Attributes:
+        allowed: of a resource, the devices that are as the job requires; without an entry it takes any.
+    """
 
     cpus: int = 1
     memory_mib: int = 1
     disk_kib: int = 1
     swap_mib: int = 0
     custom: Mapping[str, int] = attrs.field(factory=dict)
+    allowed: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
 
 
 def parse_machine_resource(name: str, text: str) -> Custom:
@@ -289,10 +324,16 @@ def carve(have: Share, request: Request) -> Share | str:
     """The share a request takes out of ``have``, or a sentence that says what is not enough."""
     if request.cpus > have.cpus:
         return f"it wants {request.cpus} cpus, {have.cpus} are left"
+    custom: dict[str, Custom] = {name: mine.first(0) for name, mine in have.custom.items()}
     for name, amount in request.custom.items():
-        left = have.custom.get(name, Custom(0)).amount
-        if amount > left:
-            return f"it wants {amount} {name}, {left} are left"
+        left = have.custom.get(name, Custom(0))
+        if amount > left.amount:
+            return f"it wants {amount} {name}, {left.amount} are left"
+        chosen = left.taken(amount, request.allowed.get(name))
+        if chosen is None:
+            fit = "different" if name not in request.allowed else "as it requires"
+            return f"it wants {amount} {name}, and so many of the {left.amount} that are left are not {fit}"
+        custom[name] = chosen
     if request.memory_mib > have.memory_mib:
         return f"it wants {request.memory_mib} MiB of memory, {have.memory_mib} are left"
     if request.disk_kib > have.disk_kib:
@@ -300,5 +341,5 @@ def carve(have: Share, request: Request) -> Share | str:
     return Share(
         cpus=request.cpus, memory_mib=request.memory_mib, disk_kib=request.disk_kib,
         swap_mib=min(request.swap_mib, have.swap_mib),
-        custom={name: mine.first(request.custom.get(name, 0)) for name, mine in have.custom.items()},
+        custom=custom,
     )

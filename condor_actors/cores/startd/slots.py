@@ -15,6 +15,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, Expr, parse_expression
 from condor_actors.config.settings import setting
+from condor_actors.cores.devices.inventory import Inventory
 from condor_actors.cores.startd import owner_policy, slot_ad
 from condor_actors.cores.startd.claim import Claim
 from condor_actors.cores.startd.policy_evaluation import OwnerPolicy
@@ -52,6 +53,7 @@ class SlotSettings:
             expressions over the job's ad (MODIFY_REQUEST_EXPR_…).
         reserved_disk_kib: what has to stay free on the disk (RESERVED_DISK).
         tells_all: whether also jobs that begin and end on a claim, and what changes nothing, are logged.
+        offline: devices that are not given out (OFFLINE_MACHINE_RESOURCE_<NAME>), by resource.
         worklife: seconds for which a claim takes new jobs, over slot and job (CLAIM_WORKLIFE); None, below 0: no limit.
     """
 
@@ -74,6 +76,7 @@ class SlotSettings:
     worklife: Expr | None = None
     reserved_disk_kib: int = 0
     tells_all: bool = False
+    offline: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
 
     def policy_of(self, type_id: int) -> dict[str, Expr]:
         """The expressions that hold for a type."""
@@ -128,12 +131,15 @@ class Slots:
         settings: how they look and behave.
         machine_ad: the facts all ads share.
         new_secret: gives a fresh capability.
+        inventories: what the machine's devices are, by resource.
     """
 
-    def __init__(self, settings: SlotSettings, machine_ad: ClassAd, new_secret: Callable[[], str]) -> None:
+    def __init__(self, settings: SlotSettings, machine_ad: ClassAd, new_secret: Callable[[], str],
+                 inventories: Mapping[str, Inventory] | None = None) -> None:
         self.settings = settings
         self.machine_ad = machine_ad
         self._new_secret = new_secret
+        self._inventories = inventories or {}
         self._slots: dict[str, Slot] = {}
 
     def __iter__(self) -> Iterator[Slot]:
@@ -166,7 +172,7 @@ class Slots:
             ad["DSlotID"] = number
             ad["ParentSlotName"] = parent.name
         policy = self._write_policy(ad, plan.type_id)
-        slot_ad.write_share(ad, share, share, requirements=settings.requirements, weight=settings.weight)
+        self._write_share(ad, share, share)
         begins = owner_policy.OWNER if parent is None else owner_policy.UNCLAIMED
         machine = owner_policy.SlotStateMachine(
             slot_state=begins, match_timeout_s=settings.match_timeout_s, killing_timeout_s=settings.killing_timeout_s,
@@ -205,12 +211,26 @@ class Slots:
 
     def _set_free(self, slot: Slot, free: Share) -> None:
         slot.free = free
-        slot_ad.write_share(slot.ad, free, slot.total, requirements=self.settings.requirements,
-                            weight=self.settings.weight)
+        self._write_share(slot.ad, free, slot.total)
+
+    def _write_share(self, ad: ClassAd, free: Share, total: Share) -> None:
+        settings = self.settings
+        free = free.but(settings.offline)
+        slot_ad.write_share(ad, free, total, requirements=settings.requirements, weight=settings.weight)
+        if self._inventories or settings.offline:
+            slot_ad.write_devices(ad, free, total, self._inventories, settings.offline)
+
+    def assigned(self, slot: Slot) -> tuple[tuple[str, str], ...]:
+        """The names of a slot's devices, by resource, but for those that are off."""
+        return tuple((name, ",".join(have.ids)) for name, have in slot.total.but(self.settings.offline).custom.items()
+                     if have.ids)
 
     def request(self, slot: Slot, job: ClassAd) -> Request:
         """What ``job`` asks of ``slot``; rounded up where the slot can be divided, as far as there is enough."""
         exact = read_request(job, slot.ad, tuple(slot.total.custom), memory_step_mib=1, disk_step_kib=1)
+        allowed = {name: self._as_required(slot, job, name) for name in slot.total.custom if f"Require{name}" in job}
+        if allowed:
+            exact = attrs.evolve(exact, allowed=allowed)
         if not slot.partitionable:
             return exact
         rounding, free = self.settings.rounding, slot.free
@@ -228,6 +248,16 @@ class Slots:
             disk_kib=max(exact.disk_kib, min(disk, free.disk_kib)),
         )
 
+    def _as_required(self, slot: Slot, job: ClassAd, name: str) -> frozenset[str]:
+        """The devices that a job's Require<NAME> holds for; none that nothing is known of."""
+        found = self._inventories[name].properties if name in self._inventories else {}
+        units = [unit for unit in dict.fromkeys(slot.free.but(self.settings.offline).custom[name].ids) if unit in found]
+        each = parse_expression(f"evalInEachContext(MY.Require{name}, TARGET.Available{name})")
+        answers = each.evaluate(job, slot.ad)
+        if not isinstance(answers, list) or len(answers) != len(units):
+            return frozenset()
+        return frozenset(unit for unit, answer in zip(units, answers, strict=True) if answer is True)
+
     def write_worklife(self, slot: Slot, job: ClassAd, now_s: float) -> None:
         """Say in the slot's ad how long a claim for this job takes further ones."""
         worklife = self.settings.worklife
@@ -237,8 +267,8 @@ class Slots:
     def fit(self, slot: Slot, job: ClassAd) -> Share | str:
         """The share ``job`` would get, or why it does not fit."""
         if slot.partitionable:
-            return carve(slot.free, self.request(slot, job))
-        share = carve(slot.total, self.request(slot, job))
+            return carve(slot.free.but(self.settings.offline), self.request(slot, job))
+        share = carve(slot.total.but(self.settings.offline), self.request(slot, job))
         return slot.total if isinstance(share, Share) else share
 
     def renew_capability(self, slot: Slot) -> None:
@@ -280,6 +310,7 @@ class Slots:
             slot.machine.match_timeout_s = settings.match_timeout_s
             slot.machine.killing_timeout_s = settings.killing_timeout_s
             slot.policy = self._write_policy(slot.ad, slot.plan.type_id)
+            self._write_share(slot.ad, slot.free, slot.total)
 
     def _write_policy(self, ad: ClassAd, type_id: int) -> OwnerPolicy:
         expressions = self.settings.policy_of(type_id)

@@ -211,6 +211,10 @@ class StartdCore:
                               Persist(DropClaim(record.claim_id)))
                 return
             slot = self.slots.carve(parent, record.share, self._turn.now_s, int(number))
+        elif slot.total.custom != record.share.custom:  # its devices are others now, and these may be another slot's
+            self._turn.do(Note(f"the claim {record.claim_id} has devices that {slot.name} has not any more", "warn"),
+                          Persist(DropClaim(record.claim_id)))
+            return
         schedd = Address(record.schedd_node, SCHEDD_ACTOR) if record.schedd_node else None
         slot.claim = Claim(record=record, schedd=schedd, renewed_s=self._turn.now_s, heard=False)
         self._leases.found(record.claim_id)
@@ -286,4 +290,5 @@ class StartdCore:
 def _covers(parent: Slot, share: Share) -> bool:
     left = parent.free.minus(share)
     return min(left.cpus, left.memory_mib, left.disk_kib) >= 0 and all(
-        have.amount >= 0 for have in left.custom.values())
+        have.amount >= 0 and (have.amount == len(have.ids) or not parent.free.custom[name].ids)
+        for name, have in left.custom.items()) and share.custom.keys() <= left.custom.keys()

@@ -50,12 +50,15 @@ class StarterLink:
         """The starter host is gone."""
         self.address, self.pid, self.node = None, 0, ""
 
-    def open(self, slot: Slot) -> None:
-        """Ask it to open the claim of a slot; an answer with the tag ``("open", claim id)`` follows."""
+    def open(self, slot: Slot, assigned: tuple[tuple[str, str], ...]) -> None:
+        """Ask it to open the claim of a slot; an answer with the tag ``("open", claim id)`` follows.
+
+        Args:
+            assigned: the slot's devices, by resource.
+        """
         held = slot.claim
         assert held is not None
         assert self.address is not None
-        assigned = tuple((name, ",".join(have.ids)) for name, have in slot.total.custom.items() if have.ids)
         message = claim.OpenClaim(
             claim_id=held.claim_id, secret=held.record.secret, slot_name=slot.name, slot_ad=slot.ad.to_bytes(),
             owner=held.record.owner, hosts=held.record.hosts, submitter=held.record.submitter, assigned=assigned,

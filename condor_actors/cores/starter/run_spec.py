@@ -17,6 +17,7 @@ import attrs
 from condor_actors.classads import UNDEFINED, ClassAd, Expr, is_true
 from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
+from condor_actors.cores.devices.slot_devices import SlotDevices
 from condor_actors.cores.flocking import foreign_job
 from condor_actors.cores.starter.container_spec import BadContainer, ContainerSpec, container_of
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
@@ -349,13 +350,14 @@ def _renamed(ids: str, rule: str) -> str:
 
 
 def environment_of(spec: RunSpec, settings: RunSettings, *, scratch: str, slot_name: str, cpus: int,
-                   assigned: tuple[tuple[str, str], ...], user: str, home: str) -> dict[str, str]:
+                   assigned: tuple[tuple[str, str], ...], user: str, home: str,
+                   devices: SlotDevices = SlotDevices()) -> dict[str, str]:  # noqa: B008 - it is frozen
     """All variables of the job's process.
 
     Args:
         spec, settings: what is to be run, and where.
         scratch: the sandbox.
-        slot_name, cpus, assigned: the slot, its processors, its devices by resource.
+        slot_name, cpus, assigned: the slot, its processors, its devices by resource; devices: what is known of those.
         user, home: of the account that runs it.
     """
     bare = slot_name.partition("@")[0]
@@ -376,6 +378,8 @@ def environment_of(spec: RunSpec, settings: RunSettings, *, scratch: str, slot_n
     for resource, value in settings.unassigned.items():
         if resource not in {name.lower() for name, _ in assigned}:
             variables |= {each.partition("=")[0]: value for each in settings.device_variables.get(resource, ())}
+    variables = {name: value for name, value in variables.items() if name not in devices.not_theirs}
+    variables |= devices.variables
     variables |= spec.environment
     variables.setdefault("USER", user)
     variables.setdefault("LOGNAME", user)

@@ -26,8 +26,10 @@ from condor_actors.actors.workers import InWorker, Workers, at_once
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.rights import is_user
+from condor_actors.cores.schedd.factories.factories import ItemsAway
 from condor_actors.cores.schedd.job_notices import RecordEpoch, RecordEvent
 from condor_actors.cores.schedd.job_transitions import ForgetSpool
+from condor_actors.cores.schedd.queue_operations import SaveItems
 from condor_actors.cores.schedd.schedd_core import AtRest, Finish, HostHello, ScheddCore, Stop
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.cores.schedd.shadow_host import (
@@ -137,7 +139,14 @@ class ScheddActor(CoreActor):
     def _make_core(self) -> ScheddCore:
         core = self._core_maker()
         core.context.has_user = self._has_user
+        core.factories.read = self._items
         return core
+
+    def _items(self, cluster: int, proc: int) -> SaveItems | None:
+        try:
+            return self._edges.store.items(cluster, proc)
+        except StoreUnavailable as error:
+            raise ItemsAway(str(error)) from error
 
     def _has_user(self, name: str) -> bool:
         """Whether this machine has a user; the benefit of the doubt goes to those of whom nothing is known yet."""

@@ -29,6 +29,8 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
+from condor_actors.daemons.shadow.grid_manager import GridEdges, GridManager, no_grid
+from condor_actors.daemons.shadow.grid_shadow import GridShadow
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
 from condor_actors.daemons.shadow.shadow import Bulk, Shadow, ShadowEdges
@@ -87,6 +89,7 @@ class HostEdges:
         new_secret: makes the keys of transfers.
         in_thread: runs what touches the owner's files.
         standard: what jobs of the standard universe need, given the owner's part of SPOOL; None: none run here.
+        grid: what jobs need that are handed to other batch systems.
         local_account: as whom jobs of the local universes run; None: as the owner. Root's own run as nobody.
     """
 
@@ -105,6 +108,7 @@ class HostEdges:
     new_secret: Callable[[], str] = make_secret
     in_thread: InWorker
     standard: Callable[[str], StandardEdges] | None = None
+    grid: Callable[[], GridEdges] = no_grid
     local_account: Callable[[], Account | None] = lambda: None
 
 
@@ -279,6 +283,8 @@ class ShadowHostActor(Actor):
 
     def _make_shadow(self, order: StartRun) -> Actor:
         edges, spool = self._edges, self._record.spool
+        if not order.starter_node and ClassAd.from_bytes(order.job_ad).get_int("JobUniverse") == Universe.GRID:
+            return GridShadow(order, edges.grid())
         if not order.starter_node:
             return LocalShadow(order, edges.launcher, edges.logs, home_environment(), edges.in_thread,
                                edges.local_account())
@@ -508,11 +514,12 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
             identity=lambda: _nobody(config) if os.getuid() == 0 else None)
 
     workers = Workers(reactor, config.seconds("USER_FILE_TIMEOUT"))
+    logs = UserLogs(world.reactor_time, sync=config.boolean("ENABLE_USERLOG_FSYNC"),
+                    lock=config.boolean("ENABLE_USERLOG_LOCKING"), log=world.log, in_worker=workers.run)
     edges = HostEdges(
+        grid=GridManager(config, reactor, logs, workers.run, home_environment).edges,
         schedd=Address(f"unix:{Path(schedd_socket)}", "schedd"), host_id=host_id,
-        logs=UserLogs(world.reactor_time, sync=config.boolean("ENABLE_USERLOG_FSYNC"),
-                      lock=config.boolean("ENABLE_USERLOG_LOCKING"), log=world.log, in_worker=workers.run),
-        in_thread=workers.run, cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
+        logs=logs, in_thread=workers.run, cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
         mail=CompletionMail(world.mail or Mailer(config, reactor), config.needed_text("UID_DOMAIN")),
         launcher=PosixLauncher(reactor), become=become, use_credential=use_credential, leave=leave,
         standard=standard if endpoint is not None else None,

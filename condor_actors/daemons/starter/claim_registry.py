@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor, ChildDown
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
+from condor_actors.cores.devices.slot_devices import SlotDevices, devices_of
 from condor_actors.cores.rights import is_shadow_of
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.starter import job_run as jr
@@ -71,7 +72,7 @@ class ActiveClaim:
     Attributes:
         claim_id, secret, slot_name, owner, hosts, submitter, checkpoint_key: as in OpenClaim.
         slot_ad: text, for the job; cpus, memory_mib, disk_kib: what the job may use.
-        assigned: devices by resource.
+        assigned: devices by resource; devices: what their runs are told of them, and which files are theirs.
         cgroup: the processes of its runs.
         run_id: the run that is active on it; empty: none.
         closing: the startd wants it back, asked_s: since when; frozen: the startd had its run suspended.
@@ -91,6 +92,7 @@ class ActiveClaim:
     disk_kib: int
     assigned: tuple[tuple[str, str], ...]
     checkpoint_key: bytes
+    devices: SlotDevices = SlotDevices()  # noqa: RUF009 - it is frozen
     cgroup: JobCgroup | None = None
     run_id: str = ""
     closing: bool = False
@@ -245,7 +247,7 @@ class StarterHost(Actor):
                     owner=message.owner, hosts=message.hosts or self.edges.own_hosts(), submitter=message.submitter,
                     slot_ad=message.slot_ad, cpus=ad.get_int("Cpus", 1),
                     memory_mib=ad.get_int("Memory", 0), disk_kib=ad.get_int("Disk", 0), assigned=message.assigned,
-                    checkpoint_key=message.checkpoint_key)
+                    checkpoint_key=message.checkpoint_key, devices=devices_of(ad, message.assigned))
                 claim.cgroup = self._make_group(claim)
                 self.edges.expect(message.owner)
             except (ClassAdSyntaxError, OSError) as error:

@@ -113,7 +113,8 @@ class Shell:
         account, scratch = run.account or edges.host.own_account, seen_as(run.spec, run.sandbox)
         variables = environment_of(
             run.spec, edges.settings.run, scratch=scratch, slot_name=run.claim.slot_name, cpus=run.claim.cpus,
-            assigned=run.claim.assigned, user=account.name, home=account.home)
+            assigned=run.claim.assigned, devices=run.claim.devices,
+            user=account.name, home=account.home)
         variables |= {MARK: f"{edges.root.path}:{run.run_id}", "TERM": message.terminal,
                       "_CONDOR_JOB_PIDS": str(run.core.pid)}
         isolate = edges.isolation(run.spec)

@@ -336,7 +336,8 @@ class Starter(Actor):
         account = self.account or edges.host.own_account
         variables = environment_of(
             spec, edges.settings.run, scratch=seen_as(spec, sandbox), slot_name=claim.slot_name, cpus=claim.cpus,
-            assigned=claim.assigned, user=account.name, home=account.home)
+            assigned=claim.assigned, devices=claim.devices,
+            user=account.name, home=account.home)
         variables[MARK] = f"{edges.root.path}:{self.run_id}"
         program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
         bare = LaunchPlan(
@@ -346,10 +347,11 @@ class Starter(Actor):
             limits=edges.limits(spec, claim, account), nice=self._niceness())
         image = self.held.image
         if image is not None:
+            bare = attrs.evolve(bare, devices=claim.devices.files)
             plan = contained(bare, spec, sandbox, image, self._volumes(), edges.filter_of(("pid",)))
             directory = plan.directory
         else:
-            plan = edges.confined(bare, spec, sandbox)
+            plan = edges.confined(bare, spec, sandbox, claim.devices.others)
         elsewhere = spec.remote_directory  # after the confinement: it opens nothing that is shut
         return attrs.evolve(plan, directory=os.path.join(directory, elsewhere)) if elsewhere else plan
 

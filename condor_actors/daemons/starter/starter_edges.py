@@ -76,12 +76,14 @@ class StarterSettings:
         private_folders, private_memory: what is a run's alone.
         confine: the parts of JOB_CONFINEMENT that are in force; read_only: JOB_READ_ONLY.
         namespaces: whether jobs may have any.
+        hide_devices: whether jobs cannot open others' devices (STARTER_HIDE_GPU_DEVICES).
         image_limit_bytes: CONTAINER_IMAGE_LIMIT; volumes: what the administrator mounts in images.
         hidden: the pool's own folders, which jobs do not see that have its account.
     """
 
     run: RunSettings
     memory_policy: str
+    hide_devices: bool
     allow_owner: bool = False
     trust: DomainTrust = attrs.field(factory=DomainTrust)
     enforce_disk: bool = False
@@ -265,10 +267,11 @@ class StarterEdges:
                               "this machine, or the job's own files are in it")
         return list(made)
 
-    def confined(self, plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox) -> LaunchPlan:
+    def confined(self, plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox, devices: Sequence[str] = ()) -> LaunchPlan:
         """The launch of an ordinary job, shut in as far as the settings want and the machine allows.
 
-        It has folders of its own (MOUNT_UNDER_SCRATCH), memory to share of its own (MOUNT_PRIVATE_DEV_SHM), and sees of
+        Of ``devices``, which are others', it can open none.  It has folders of its own (MOUNT_UNDER_SCRATCH), memory to
+        share of its own (MOUNT_PRIVATE_DEV_SHM), and sees of
         the rest what JOB_CONFINEMENT leaves.
 
         Raises:
@@ -298,8 +301,9 @@ class StarterEdges:
             shut = reachable(settings.read_only, own if spec.transfers else (*own, *needed))
             if self.root.path not in hide:
                 binds.insert(0, (sandbox.path, sandbox.path))
+        masked = devices if "mount" in isolate and settings.hide_devices else ()
         return attrs.evolve(plan, isolate=isolate, binds=binds, tmpfs=shared, read_only=shut, hide=hide,
-                            filter=self.filter_of(isolate))
+                            shut_devices=masked, filter=self.filter_of(isolate))
 
     def filter_of(self, isolate: Sequence[str]) -> str:
         """The filter of system calls: among its own processes a job may trace."""

@@ -31,7 +31,7 @@ from condor_actors.transfer.service import BulkService
 
 __all__ = ["ActiveClaim", "StarterHost", "StarterHostDaemon", "make_starter_host"]
 
-ASSIGNED, UNASSIGNED = "ENVIRONMENT_FOR_ASSIGNED", "ENVIRONMENT_VALUE_FOR_UNASSIGNED_"
+ASSIGNED, UNASSIGNED = "ENVIRONMENT_FOR_ASSIGNED", "ENVIRONMENT_VALUE_FOR_UNASSIGNED"
 """With the name of a resource behind them: variables that tell a job its units, and what they say without one."""
 
 
@@ -87,6 +87,7 @@ class StarterHostDaemon:
             private_folders=tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH")),
             private_memory=config.boolean("MOUNT_PRIVATE_DEV_SHM"), confine=self._confinement(config),
             read_only=tuple(config.list_of("JOB_READ_ONLY")), hidden=folders_of_pool(config),
+            hide_devices=config.boolean("STARTER_HIDE_GPU_DEVICES"),
             image_limit_bytes=config.integer("CONTAINER_IMAGE_LIMIT") << 20, volumes=self._volumes(config),
             namespaces=self.host.may_change_user() or config.boolean("USE_PID_NAMESPACES"))
 
@@ -130,7 +131,7 @@ class StarterHostDaemon:
             variables[name.rpartition(ASSIGNED)[2].lower()] = config.list_of(name)
         for name in config.names_like(UNASSIGNED):
             if (text := config.text(name)) is not None:
-                unassigned[name.rpartition(UNASSIGNED)[2].lower()] = text
+                unassigned[name.rpartition(UNASSIGNED)[2].removeprefix("_").lower()] = text
         common = dict(word.partition("=")[::2] for word in config.list_of("STARTER_JOB_ENVIRONMENT"))
         weight = config.text("JOB_IO_WEIGHT")
         return RunSettings(

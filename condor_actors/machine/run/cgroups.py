@@ -295,8 +295,22 @@ class JobCgroup:
             _write(self._file("", "", "memory.peak"), "0")
 
     def peak_memory_kib(self) -> int | None:
-        """The most memory since then."""
-        return _kib(_read(self._file("memory", "memory.max_usage_in_bytes", "memory.peak")))
+        """The most memory since then, without the cache of files.
+
+        Error: the kernel's peak counts that cache, of which only the present amount is known.  It is too much by what
+        the kernel has taken back since the peak, and too little by what came to the cache after it; never less than
+        what is in use now.
+        """
+        cached = self._file_cache_kib()
+        peak = _less(_kib(_read(self._file("memory", "memory.max_usage_in_bytes", "memory.peak"))), cached)
+        now = _less(_kib(_read(self._file("memory", "memory.usage_in_bytes", "memory.current"))), cached)
+        return peak if peak is None or now is None else max(peak, now)
+
+    def _file_cache_kib(self) -> int:
+        """Pages of files, which the kernel takes back when somebody needs the room."""
+        wanted = ("total_inactive_file", "total_active_file") if self.version == 1 else ("inactive_file", "active_file")
+        lines = (line.split() for line in _read(self._file("memory", "memory.stat", "memory.stat")).splitlines())
+        return sum(int(line[1]) for line in lines if len(line) == 2 and line[0] in wanted) >> 10
 
     def usage(self) -> CgroupUsage:
         """What has been used."""
@@ -304,12 +318,13 @@ class JobCgroup:
             cpu = next((line.split()[1] for line in _read(self._file("", "", "cpu.stat")).splitlines()
                         if line.startswith("usage_usec")), "")
             return CgroupUsage(
-                cpu_s=int(cpu) / 1e6 if cpu else None, memory_kib=_kib(_read(self._file("", "", "memory.current"))),
+                cpu_s=int(cpu) / 1e6 if cpu else None,
+                memory_kib=_less(_kib(_read(self._file("", "", "memory.current"))), self._file_cache_kib()),
                 peak_memory_kib=self.peak_memory_kib())
         cpu = _read(self._file("cpuacct", "cpuacct.usage", "")).strip()
         return CgroupUsage(
             cpu_s=int(cpu) / 1e9 if cpu else None,
-            memory_kib=_kib(_read(self._file("memory", "memory.usage_in_bytes", ""))),
+            memory_kib=_less(_kib(_read(self._file("memory", "memory.usage_in_bytes", ""))), self._file_cache_kib()),
             peak_memory_kib=self.peak_memory_kib())
 
     def oom_kills(self) -> int:
@@ -380,6 +395,10 @@ def _all_idle(directory: str) -> bool:
 def _runs(directory: str) -> bool:
     """Whether there is a process in a group or below it."""
     return any(_read(f"{path}/cgroup.procs").strip() for path, _, _ in os.walk(directory))
+
+
+def _less(amount: int | None, part: int) -> int | None:
+    return None if amount is None else max(0, amount - part)
 
 
 def _kib(text: str) -> int | None:

@@ -53,6 +53,7 @@ class LaunchPlan:
         isolate: namespaces; binds: mounts in them; tmpfs: file systems in memory that are mounted there and go with it.
         join: files of another process's namespaces.
         read_only: folders that it cannot write to; hide: folders that are empty for it, but for what is bound in them.
+        shut_devices: device files that it cannot open; devices: those that it has in an image beside the usual ones.
         filter: which system calls the kernel does for it (native/launcher/filter.c).
         layers, image: of a container: a folder with ``upper``, ``work`` and ``root`` in it, over the folder that
             becomes the process's root directory; ``read_only_binds``: mounts in it that cannot be written to.
@@ -78,6 +79,8 @@ class LaunchPlan:
     join: Sequence[str] = ()
     read_only: Sequence[str] = ()
     hide: Sequence[str] = ()
+    shut_devices: Sequence[str] = ()
+    devices: Sequence[str] = ()
     filter: str = ""
     layers: str = ""
     image: str = ""
@@ -194,6 +197,10 @@ class PosixLauncher:
             words += ["--read-only", target]
         for target in plan.hide:
             words += ["--hide", target]
+        for target in plan.shut_devices:
+            words += ["--shut-device", target]
+        for target in plan.devices:
+            words += ["--device", target]
         if plan.filter:
             words += ["--filter", plan.filter]
         if plan.root:

@@ -13,13 +13,14 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import attrs
 import psutil
 
 from condor_actors.machine.containers.probe import containers_work
+from condor_actors.machine.devices.inventory_program import take_inventories
 from condor_actors.machine.run.confinement import confinement_here
 
 __all__ = ["HostReadings", "IdleNow", "Loads", "MachineFacts", "Readings", "processes_below"]
@@ -44,6 +45,10 @@ class MachineFacts:
     """The parts of JOB_CONFINEMENT that work here; see :mod:`condor_actors.machine.run.confinement`."""
     containers: bool = False
     """Whether jobs can run in images."""
+    inventories: Mapping[str, str] = attrs.field(factory=dict)
+    """By resource, what its inventory program wrote."""
+    not_taken: tuple[str, ...] = ()
+    """Which of those programs failed, and why."""
 
 
 @attrs.frozen
@@ -89,12 +94,15 @@ class HostReadings:
     Args:
         console_devices: names below /dev (CONSOLE_DEVICES).
         confine: how jobs are to be shut in (JOB_CONFINEMENT).
+        inventories: commands that name the units of a resource (MACHINE_RESOURCE_INVENTORY_<NAME>).
         cgroup_cpu_file: a file with the nanoseconds or microseconds that all jobs used, when there is one.
         dev: where devices are.
     """
 
-    def __init__(self, console_devices: Sequence[str] = (), dev: str = "/dev", *, confine: Sequence[str] = ()) -> None:
+    def __init__(self, console_devices: Sequence[str] = (), dev: str = "/dev", *, confine: Sequence[str] = (),
+                 inventories: Mapping[str, str] | None = None) -> None:
         self._confine = confine
+        self._inventories = inventories or {}
         self._console_devices = tuple(console_devices)
         self._dev = dev
         self._own_load = 0.0
@@ -105,11 +113,13 @@ class HostReadings:
         """The size of the machine."""
         memory = psutil.virtual_memory()
         model, flags = _cpu_model()
+        units, not_taken = take_inventories(self._inventories)
         return MachineFacts(
             cpus=os.cpu_count() or 1, physical_cpus=psutil.cpu_count(logical=False) or os.cpu_count() or 1,
             memory_mib=memory.total >> 20, swap_mib=psutil.swap_memory().total >> 20, boot_s=psutil.boot_time(),
             kernel=platform.release(), cpu_model=model, cpu_flags=flags, node=platform.node(),
-            confinement=confinement_here(self._confine), containers=containers_work())
+            confinement=confinement_here(self._confine), containers=containers_work(),
+            inventories=units, not_taken=not_taken)
 
     def disk_free_kib(self, path: str) -> int:
         """Free space of the file system that holds the folder ``path``, which is made when it is not there."""

@@ -16,7 +16,7 @@ import attrs
 from condor_actors.messages.codes import JobStatus
 from condor_actors.simulation.faults.fault_chances import random_schedule
 from condor_actors.simulation.faults.faults import Fault, parse_schedule
-from condor_actors.simulation.world.scenario import MachineSpec, Result, Scenario, Submission, Wish, run
+from condor_actors.simulation.world.scenario import LATE, MachineSpec, Result, Scenario, Submission, Wish, run
 
 __all__ = ["random_scenario", "shrink"]
 
@@ -72,6 +72,11 @@ def random_scenario(seed: int, machines: int = 20, faults: int | None = None, ra
     schedule = random_schedule(random, specs, 1.0, end_s, count, raises)
     if any(fault.kind == "clock" for fault in schedule):  # hours apart, machines never agree when a job's time is
         submissions = tuple(attrs.evolve(each, ad={}) for each in submissions)
+    if not wishes:  # who holds jobs by what they are does not hold those to come
+        factories = Random(f"factories of {seed}")
+        submissions = tuple(
+            attrs.evolve(each, ad={**each.ad, LATE: str(factories.choice((1, 2, 5)))})
+            if factories.random() < 0.3 else each for each in submissions)
     config = dict(QUICK)
     if random.random() < 0.3:
         config["CLAIM_WORKLIFE"] = "100"

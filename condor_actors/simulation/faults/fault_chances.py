@@ -94,7 +94,8 @@ def _die(random: Random, machines: Sequence[MachineSpec], when_s: float) -> Faul
 AMBUSHES = {
     "schedd": ("shadow_host.RunEnded", "shadow_host.RunUpdated", "shadow_host.NoticesWritten",
                "shadow_host.ShadowHostHello", "claim.ClaimGranted", "negotiate.MatchesMade",
-               "negotiate.NegotiateRequests", "claim.ClaimRevoked", "submission.SubmitPage", "claim.ClaimsRenewed"),
+               "negotiate.NegotiateRequests", "claim.ClaimRevoked", "submission.SubmitPage", "submission.SubmitItems",
+               "claim.ClaimsRenewed"),
     "startd": ("claim.RequestClaim", "claim.ReleaseClaim", "claim.RenewClaims", "claim.ClaimActivity",
                "claim.StarterHostHello", "negotiate.MatchNotice"),
     "starter-host": ("run.ActivateClaim", "run.ReattachRun", "run.OutputsReceived", "run.StopRun", "claim.OpenClaim",

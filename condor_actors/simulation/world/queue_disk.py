@@ -64,13 +64,15 @@ class Tables:
     hosts: dict[str, q.SaveHost] = attrs.field(factory=dict)
     notices: dict[str, q.SaveNotice] = attrs.field(factory=dict)
     history: list[q.ArchiveJob] = attrs.field(factory=list)
+    factories: dict[int, q.SaveFactory] = attrs.field(factory=dict)
+    items: dict[tuple[int, int], q.SaveItems] = attrs.field(factory=dict)
 
     def operations(self) -> Iterator[q.QueueOperation]:
         """What makes the same rows anew."""
         yield from (q.SaveCounter(name, value) for name, value in self.counters.items())
         yield from self.clusters.values()
         yield from (q.InsertJobs(cluster, ((proc, ad),)) for (cluster, proc), ad in self.jobs.items())
-        for rows in (self.claims, self.runs, self.hosts, self.notices):
+        for rows in (self.claims, self.runs, self.hosts, self.notices, self.factories, self.items):
             yield from rows.values()
         yield from self.history
 
@@ -84,6 +86,7 @@ class Tables:
             runs=tuple(row for _, row in sorted(self.runs.items())),
             hosts=tuple(row for _, row in sorted(self.hosts.items())),
             notices=tuple(sorted(self.notices.values(), key=lambda each: (each.when_s, each.notice_id))),
+            factories=tuple(row for _, row in sorted(self.factories.items())),
             checkpoint_key=CHECKPOINT_KEY)
 
     def copy(self) -> Tables:
@@ -115,10 +118,23 @@ def _drop_notices(tables: Tables, each: q.DropNotices) -> None:
         tables.notices.pop(notice_id, None)
 
 
+def _drop_cluster(tables: Tables, each: q.DropCluster) -> None:
+    tables.clusters.pop(each.cluster, None)
+    tables.factories.pop(each.cluster, None)
+    _drop_items(tables, each)
+
+
+def _drop_items(tables: Tables, each: q.DropCluster | q.DropItems) -> None:
+    for key in [key for key in tables.items if key[0] == each.cluster]:
+        del tables.items[key]
+
+
 _APPLY: dict[type, Callable[[Tables, Any], Any]] = {
     q.SaveCounter: lambda t, o: t.counters.__setitem__(o.name, o.value),
     q.SaveCluster: lambda t, o: t.clusters.__setitem__(o.cluster, o),
-    q.DropCluster: lambda t, o: t.clusters.pop(o.cluster, None),
+    q.DropCluster: _drop_cluster, q.DropItems: _drop_items,
+    q.SaveFactory: lambda t, o: t.factories.__setitem__(o.cluster, o),
+    q.SaveItems: lambda t, o: t.items.__setitem__((o.cluster, o.first), o),
     q.InsertJobs: _insert, q.SaveJob: _save_job, q.ArchiveJob: _archive,
     q.SaveClaim: lambda t, o: t.claims.__setitem__(o.claim_id, o),
     q.DropClaim: lambda t, o: t.claims.pop(o.claim_id, None),
@@ -180,6 +196,10 @@ class SimulatedQueueStore(Committer):
             machine = self._process.machine
             machine.pool.violate(f"{machine.name}: the database of the queue has other rows than were stored")
         return found
+
+    def items(self, cluster: int, proc: int) -> q.SaveItems | None:
+        """As the production's."""
+        return self._kept.database.items(cluster, proc)
 
     def history(self) -> HistoryReader:
         """A reader."""

@@ -82,6 +82,10 @@ class Submission:
     each: tuple[Mapping[str, float], ...] = ()
 
 
+LATE = "JobMaterializeMaxIdle"
+"""Jobs of a submission with this attribute are made as they are needed."""
+
+
 @attrs.frozen(kw_only=True)
 class Wish:
     """What a user does to jobs: ``action`` is one of :class:`~condor_actors.messages.queue.JobAction`'s.

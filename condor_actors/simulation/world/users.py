@@ -13,10 +13,10 @@ from condor_actors.actors import Actor, World
 from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
 from condor_actors.messages.queue import ActOnJobs, JobAction
-from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitPage, Submitted
+from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitItems, SubmitPage, Submitted
 from condor_actors.simulation.world.network import SimulatedPost
 from condor_actors.simulation.world.process import Process
-from condor_actors.simulation.world.scenario import JobRecord, Submission, Wish
+from condor_actors.simulation.world.scenario import LATE, JobRecord, Submission, Wish
 
 if TYPE_CHECKING:
     from condor_actors.simulation.world.pool import Pool
@@ -100,10 +100,12 @@ class UserActor(Actor):
             self.context.set_timer(index, TRY_AGAIN_S)
             return
         submission = self._waiting[index]
-        page = SubmitPage(
-            cluster_id=answer.cluster_id, page=0, cluster_ad=cluster_ad(submission, self._place, self._home),
-            procs=tuple(proc_ad(submission, self._place, proc) for proc in range(submission.count)), first_proc=0,
-            last=True)
+        ad = cluster_ad(submission, self._place, self._home)
+        procs = tuple(proc_ad(submission, self._place, proc) for proc in range(submission.count))
+        page: SubmitPage | SubmitItems = SubmitPage(
+            cluster_id=answer.cluster_id, page=0, cluster_ad=ad, procs=procs, first_proc=0, last=True)
+        if LATE in submission.ad:
+            page = SubmitItems(cluster_id=answer.cluster_id, page=0, cluster_ad=ad, items=procs, last=True)
         self.context.ask(self._schedd, page, timeout_s=PATIENCE_S,
                          then=lambda answered: self._answered(index, answer.cluster_id, answered.message))
 

@@ -39,7 +39,7 @@ def describe(node: Node, world: Environment, reserve: Callable[[], int], macros:
     before = [*macros.items(), *((each.name, each.value) for each in node.variables if not _appended(each, appends))]
     behind = tuple(f"{each.name} = {each.value}" for each in node.variables if _appended(each, appends))
     has_queue = any(line.block is None and is_queue(line.text) for line in LineReader(text, source))
-    options = Options(assignments=tuple(before), appended=behind, queue=None if has_queue else "",
+    options = Options(factory=False, assignments=tuple(before), appended=behind, queue=None if has_queue else "",
                       single_cluster=True)
     clusters = Description(world, reserve, options).read(text, source or node.name)
     if not clusters:

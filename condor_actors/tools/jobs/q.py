@@ -86,7 +86,7 @@ class Answer:
             from condor_actors.tools.lib.job_analysis import analyze
 
             return ad_output.write(analyze(self))
-        if question.form == "table" or (question.is_autoclusters and not question.form):
+        if question.form == "table" or (not question.form and (question.is_autoclusters or question.is_factories)):
             return self._custom_table()
         names = question.names()
         rows = None if names is None else question.rows(self.ads(names if question.form == "xml" else _plain(names)))
@@ -101,7 +101,7 @@ class Answer:
             return
         for text in self._texts(projection):
             ad = ClassAd.from_bytes(text)
-            if not self.question.is_autoclusters:
+            if self._source() == "queue":
                 ad["ServerTime"] = self._now_s
             yield ad
 
@@ -115,7 +115,7 @@ class Answer:
         while True:
             page = self.there.ask(
                 QueryJobs(
-                    source="autoclusters" if question.is_autoclusters else "queue", ids=tuple(question.ids),
+                    source=self._source(), ids=tuple(question.ids),
                     owner=self.owner, constraint=self.constraint, projection=tuple(projection), limit=question.limit,
                     cursor=cursor,
                 )
@@ -124,6 +124,11 @@ class Answer:
             cursor = page.cursor
             if not cursor:
                 return
+
+    def _source(self) -> str:
+        if self.question.is_autoclusters:
+            return "autoclusters"
+        return "factories" if self.question.is_factories else "queue"
 
     def _filtered(self, ads: list[ClassAd]) -> Iterator[ClassAd]:
         fitting = ad_output.fitting((ad for ad in ads if ad_output.is_named(ad, self.question.ids)), self.constraint)
@@ -168,7 +173,7 @@ class Answer:
 
         attributes = self.question.attributes
         if self._held is None:
-            time_of = b"" if self.question.is_autoclusters else b"\nServerTime = %d" % self._now_s
+            time_of = b"" if self._source() != "queue" else b"\nServerTime = %d" % self._now_s
             texts: Iterator[bytes] = (text + time_of for text in self._texts(attributes))
             if self.question.form == "long":
                 return formats.long_rows_of_texts(texts, attributes)
@@ -223,18 +228,18 @@ class Answer:
         self.question.is_autoclusters |= table.is_of_autoclusters
         ads = list(self.ads())
         rows = [self.header() if table.has_title else "", *ad_output.understood(lambda: list(table.rows(ads)))]
-        if table.has_summary and self.there is not None and not self.question.is_autoclusters:
+        if table.has_summary and self.there is not None and self._source() == "queue":
             everybody = dict(self._totals(self.me).everybody)
             rows.append(queue_views.totals(queue_views.count_by_status(ads), everybody, None))
         return ad_output.write(rows)
 
     def _format_of_table(self) -> PrintTable:
-        from condor_actors.tools.printing.queue_views import AUTOCLUSTERS
+        from condor_actors.tools.printing.queue_views import AUTOCLUSTERS, FACTORIES
         from condor_actors.tools.printing.tables import PrintTable
 
         if self.question.table_file:
             return ad_output.understood(lambda: PrintTable.read(self.question.table_file))
-        return PrintTable.parse(AUTOCLUSTERS)
+        return PrintTable.parse(FACTORIES if self.question.is_factories else AUTOCLUSTERS)
 
     def header(self) -> str:
         from condor_actors.tools.printing import queue_views
@@ -258,7 +263,7 @@ class Answer:
             totals, lines = self._batches()
             query, body = dict(totals.mine), queue_views.batch_table(lines)
         else:
-            view = "batch" if self._is_batch() else question.view or "default"
+            view = "batch" if self._is_batch() else question.view or ("grid" if question.is_of_grid else "default")
             more, names = _appended(question.appended)
             of_dags = ("DAGManJobId", "DAGNodeName") if question.is_dag else ()
             ads = list(self.ads((*queue_views.attributes_of(view), *of_dags, *names)))

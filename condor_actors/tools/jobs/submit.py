@@ -41,7 +41,7 @@ FLAGS = (
     Flag("batch-id", 7, 1),
     Flag("capabilities", 3, refused="a schedd takes what this condor_submit writes; what it refuses it says when it is "
                                     "asked to take it"),
-    Flag("factory", 2, refused="all jobs of a description are queued at once; leave it out: waiting jobs are cheap"),
+    Flag("factory", 2),
     Flag("file", 2, 1),
     Flag("help"),
     Flag("interactive"),
@@ -150,7 +150,7 @@ class _Report:
         if call.is_verbose:
             print("".join(_verbose(cluster) for cluster in clusters), end="")
         elif not call.is_terse:
-            print("." * sum(len(cluster.procs) for cluster in clusters))
+            print("." * sum(1 if cluster.is_factory else len(cluster.procs) for cluster in clusters))
         if call.options.spool:
             from condor_actors.tools.lib.spooling import spool_inputs
 
@@ -278,7 +278,7 @@ def _call(given: Sequence[Given]) -> Call:
             changes["batch_name"] = value
         elif item.name == "batch-id":
             appended.append("MY.JobBatchId = " + (value if value.startswith('"') else quote(value)))
-        elif item.name in ("spool", "interactive", "disable"):
+        elif item.name in ("spool", "interactive", "disable", "factory"):
             changes[item.name] = True
         elif item.name == "allow-crlf-script":
             changes["allow_crlf"] = True
@@ -363,6 +363,7 @@ USAGE = """Usage: condor_submit [options] [<attrib>=<value>] [- | <submit-file>]
       -append <line>             add a line before the first queue statement
       -queue <args>              a queue statement, for a description without one
       -batch-name <name>         name the batch of these jobs
+      -factory                   have the schedd make the jobs as they are needed (max_idle, max_materialize)
       -maxjobs <n>               refuse a description of more jobs
       -single-cluster            refuse a description of several clusters
       -spool                     copy all input to the schedd; fetch results with condor_transfer_data

@@ -142,6 +142,11 @@ class _Watch:
             self._open.discard(job)
             self._ended += 1
             said = "completed" if event.number == JobEventType.JOB_TERMINATED else "aborted"
+        elif event.number == JobEventType.CLUSTER_SUBMIT:  # its jobs come later
+            self._open.add(job)
+            self._submitted += 1
+        elif event.number == JobEventType.CLUSTER_REMOVE:
+            self._open.discard(job)
         elif event.number == JobEventType.EXECUTE:
             host = event.text.partition("host: ")[2].split("\n", 1)[0].strip()
             said = f"executing on host {host}"

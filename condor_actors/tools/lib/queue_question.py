@@ -25,7 +25,7 @@ FLAGS = (
     *(Flag(name, 2, colon=True, alias="better-analyze") for name in ("analyze", "analyse")),
     Flag("address", 1, 1, alias="addr"), Flag("autocluster", 2, colon=True), Flag("cputime", 2),
     Flag("currentrun", 2), Flag("cumulative-time", 3), Flag("expert", 1, idle=ALWAYS_SHORT),
-    Flag("factory", 2, refused="jobs are not materialized late; condor_q shows every job of a cluster"),
+    Flag("factory", 2, colon=True),
     Flag("global", 1), Flag("grid", 2, colon=True), Flag("hold-codes", 5),
     Flag("holdcodes", 5, alias="hold-codes"), Flag("hold", 2), Flag("held", 2, alias="hold"), Flag("idle", 2),
     Flag("io", 2), Flag("jobads", 1, 1),
@@ -58,6 +58,7 @@ class Question(ad_output.AdQuestion):
     is_of_grid: bool = False
     is_totals: bool = False
     is_autoclusters: bool = False
+    is_factories: bool = False
     name: str = ""
     pool: str = ""
     address: str = ""
@@ -98,6 +99,10 @@ def understand(given: Sequence[Given]) -> Question:
         question.is_global = True
     if question.is_cumulative and any(item.name == "currentrun" for item in given):
         raise ToolError("Error: -cumulative-time cannot be combined with -currentrun")
+    if question.is_factories and (question.is_autoclusters or question.view or question.is_batch or question.log_file
+                                  or question.job_file or question.form == "analyze"):
+        raise ToolError("Error: -factory cannot be combined with -autocluster, -batch, -run, -hold, -analyze, "
+                        "-jobads or -userlog")
     if question.is_autoclusters and (question.view or question.is_batch or question.log_file or question.job_file):
         raise ToolError("Error: -autocluster cannot be combined with -batch, -run, -hold, -jobads or -userlog")
     return question
@@ -127,6 +132,8 @@ def _more(question: Question, item: Given, value: str) -> None:
         question.is_of_grid, question.is_batch = True, False
     elif name == "autocluster":
         question.is_autoclusters = True
+    elif name == "factory":
+        question.is_factories = True
     elif name in ("better-analyze", "reverse-analyze"):
         question.form = "analyze"
         question.is_summary = "sum" in item.qualifier
@@ -166,6 +173,7 @@ USAGE = """Usage: condor_q [general-opts] [restriction-list] [output-opts | anal
         -batch  -nobatch  -run  -hold  -hold-codes  -idle  -io  -grid  -cputime
         -currentrun              RUN_TIME is that of the current run, or of the last (default)
         -cumulative-time         RUN_TIME is that of all runs
+        -factory                 clusters that make their jobs as they are needed: their limits, and how far they are
         -autocluster             what jobs that no slot can tell apart want, and how many they are
         -long  -json  -xml [-attributes A,B]  -totals  -limit <n>  -wide
         -autoformat[:jlhVrTY,tng] <attr> ...      -format <fmt> <attr>      -print-format <file>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from condor_actors.classads import ClassAd
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 256 * 1024
 
 
-def spool_inputs(there: Schedd, cluster_id: int, cluster_ad: bytes, procs: list[bytes]) -> None:
+def spool_inputs(there: Schedd, cluster_id: int, cluster_ad: bytes, procs: Sequence[bytes]) -> None:
     """Send executable, standard input and input files of every job.
 
     Raises:

@@ -21,7 +21,7 @@ from condor_actors.wire.blocking import AT_ONCE, LinkLost, RequestRefused, Timed
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
-    from condor_actors.messages.submission import SubmitPage
+    from condor_actors.messages.submission import SubmitItems, SubmitPage
     from condor_actors.tools.lib.contact import Schedd
 
 PAGE_BYTES = 384 * 1024
@@ -133,10 +133,28 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
 
 
-def pages_to_send(cluster: Cluster, *, spool: bool = False) -> Iterator[SubmitPage]:
+def _item_pages(cluster: Cluster) -> Iterator[SubmitItems]:
+    """The messages that bring a cluster whose jobs are made as they are needed."""
+    from condor_actors.messages.submission import SubmitItems
+    from condor_actors.submit.factory import Repeated
+
+    if isinstance(cluster.procs, Repeated):
+        yield SubmitItems(cluster_id=cluster.cluster_id, page=0, cluster_ad=cluster.ad, items=(cluster.procs.text,),
+                          last=True, repeat=len(cluster.procs))
+        return
+    pages = list(pages_of(cluster))
+    for number, items in enumerate(pages):
+        yield SubmitItems(cluster_id=cluster.cluster_id, page=number, cluster_ad=b"" if number else cluster.ad,
+                          items=items, last=number == len(pages) - 1)
+
+
+def pages_to_send(cluster: Cluster, *, spool: bool = False) -> Iterator[SubmitPage | SubmitItems]:
     """The messages that bring a cluster to a schedd."""
     from condor_actors.messages.submission import SubmitPage
 
+    if cluster.is_factory:
+        yield from _item_pages(cluster)
+        return
     pages = list(pages_of(cluster))
     first = 0
     for number, procs in enumerate(pages):
@@ -196,7 +214,7 @@ def make_logs(clusters: Sequence[Cluster]) -> None:
     for cluster in clusters:
         common = ClassAd.from_bytes(cluster.ad)
         ads = [common]
-        for text in cluster.procs:
+        for text in cluster.procs[:MOST_LOGS] if cluster.is_factory else cluster.procs:
             if any(name in text for name in differing):
                 ads.append(ClassAd.from_bytes(text))
                 ads[-1].parent = common

@@ -40,7 +40,7 @@ FLAGS = (
     Flag("annex", 2, 1, refused="no machines are rented from clouds; -constraint selects by any attribute"),
     Flag("cod", 3, refused="there are no claims on demand; condor_reserve keeps slots for a user"),
     Flag("defrag", 3, refused="the defrag daemon sends no ad; -constraint Draining shows the machines that it drains"),
-    Flag("grid", 3, refused="there are no grid resources: a job of the grid universe is refused when it is submitted"),
+    Flag("grid", 3, refused="other batch systems have no ads here; condor_q -grid shows the jobs that are in them"),
     Flag("license", 3, refused="there are no ads of licenses; concurrency limits count them (condor_config_val "
                                "-negotiator NAME_LIMIT)"),
     Flag("storage", 3, refused="machines do not advertise network storage; -constraint selects by any attribute"),

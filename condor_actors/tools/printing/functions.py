@@ -123,6 +123,7 @@ FUNCTIONS: dict[str, Render] = {
     "JOB_ID": lambda ad, _: f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}",
     "JOB_STATUS": lambda ad, _: state(ad),
     "JOB_STATUS_RAW": lambda _, value: _STATUS.get(value, "Unk"),
+    "JOB_FACTORY_MODE": lambda _, value: {-1: "Errs", 0: "Norm", 1: "Held", 2: "Done", 3: "Gone"}.get(value, "Unk"),
     "JOB_UNIVERSE": lambda _, value: _UNIVERSES.get(value, "Unknown"),
     "LOAD_AVG": _load,
     "MEMBER_COUNT": lambda _, value: str(len(_members(value))),

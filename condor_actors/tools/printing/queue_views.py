@@ -41,6 +41,22 @@ AUTOCLUSTERS = """SELECT NOSUMMARY
 """
 """The table of ``condor_q -autocluster``."""
 
+FACTORIES = """SELECT NOSUMMARY
+  ClusterId AS ' ID' NOSUFFIX WIDTH 5 PRINTF '%4d.'
+  ProcId AS ' ' NOPREFIX WIDTH 3 PRINTF '%-3d' OR ' '
+  Owner AS OWNER WIDTH -14 OR ??
+  QDate AS '  SUBMITTED' WIDTH 11 PRINTAS QDATE
+  JobMaterializeLimit AS ' LIMIT' WIDTH 6 PRINTF %6d
+  JobsPresent AS PRESNT WIDTH 6 PRINTF %6d
+  JobsRunning AS '  RUN ' WIDTH 6 PRINTF %6d
+  JobsIdle AS '  IDLE' WIDTH 6 PRINTF %6d
+  JobsHeld AS '  HOLD' WIDTH 6 PRINTF %6d
+  JobMaterializeNextProcId AS NEXTID WIDTH 6 PRINTF %6d
+  JobMaterializePaused AS MODE WIDTH 4 PRINTAS JOB_FACTORY_MODE
+  JobMaterializeDigestFile AS DIGEST
+"""
+"""The table of ``condor_q -factory``."""
+
 
 def header(name: str, address: str, now_s: float) -> str:
     """The line that says whose queue this is, and when it was looked at."""
@@ -264,6 +280,12 @@ def _cpu_time(ad: ClassAd, _: float) -> str:
     return elapsed(ad.get_float("RemoteUserCpu"))
 
 
+def _grid_resource(ad: ClassAd, _: float) -> str:
+    """The kind of a grid resource, its manager, and where it is."""
+    words = ad.get_str("GridResource").split()
+    return f"{words[0]}->{words[1] if len(words) > 1 else '[?]'}   {' '.join(words[2:]) or '-'}" if words else "[?]"
+
+
 def _bytes(name: str) -> Callable[[ClassAd, float], str]:
     def cell(ad: ClassAd, _: float) -> str:
         amount = ad.get_float(name)
@@ -313,6 +335,13 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         Column("MEMORY", _text("RequestMemory"), 6),
         Column("STARTS", _text("NumShadowStarts", "0"), 6),
         Column("LAST_HOST", _text("LastRemoteHost"), 0),
+    ),
+    "grid": (
+        _ID,
+        _OWNER,
+        Column("STATUS", lambda ad, _: ad.get_str("GridJobStatus") or "UNSUBMITTED", -10),
+        Column("GRID->MANAGER    HOST", _grid_resource, -27),
+        Column("GRID_JOB_ID", lambda ad, _: ad.get_str("GridJobId").rpartition(" ")[2], 0),
     ),
     "io": (
         _ID,
@@ -388,6 +417,7 @@ def attributes_of(view: str) -> tuple[str, ...]:
         "hold": (*common, "EnteredCurrentStatus", "HoldReasonCode", "HoldReasonSubCode", "HoldReason"),
         "idle": (*common, "JobUniverse", "RequestCpus", "RequestMemory", "NumShadowStarts", "LastRemoteHost",
                  "MemoryUsage", "ImageSize"),
+        "grid": (*common, "GridResource", "GridJobStatus", "GridJobId"),
         "io": (*common, "NumJobStarts", "BytesRecvd", "BytesSent", "JobUniverse", "TransferringInput",
                "TransferringOutput", "TransferQueued", "FileReadBytes", "FileWriteBytes", "FileSeekCount",
                "NumRemoteSysCalls", "NumCkpts", "Leverage"),

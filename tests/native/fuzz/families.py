@@ -11,11 +11,13 @@ from collections.abc import Iterator
 
 from tests.native.fuzz.extremes import EDGES, MODES, frame, prologue
 
-IMAGE_BEGIN, IMAGE_END, FORK = 1008, 1009, 1013
+IMAGE_BEGIN, IMAGE_END, HOLD, RELEASE, FORK, SHARE = 1008, 1009, 1011, 1012, 1013, 1029
 GATHER, PARKED, COMMONS, PART, PART_WRITTEN = range(1024, 1029)
 FIRST, MORE, OVER = 1, 2, 3
 COMMON, KIN, CHILD = struct.Struct("<3Q"), struct.Struct("<2i2I"), struct.Struct("<4i")
 MOST_COMMONS, MOST_MEMBERS = 1024, 1024
+ASK, FILLED, CLAIM, LEFT = range(4)
+HANDLE, SMALLEST_SPAN = 4096, 1 << 30  # what the prologue holds; a place is where a part begins, and its power of two
 BITS_32, BITS_64 = (1 << 32) - 1, (1 << 64) - 1
 
 
@@ -47,9 +49,25 @@ def taken(shared: bytes = b"", own: bytes = b"", written: tuple[int, int] = (0, 
     ))  # fmt: skip
 
 
+def shared(*asked: tuple[int, ...]) -> bytes:
+    """Return what asks for places of pieces of the held file, in order: offset, size, what, place, from."""
+    return b"".join(frame(SHARE, (HANDLE, *each)) for each in asked)
+
+
+def mapped() -> bytes:
+    """Return what maps pieces of a file apart from each other, in two parts, claims them, and gives all up."""
+    pieces = [(at * 8192, 4096, what) for at in (0, 2, 1, 70) for what in (ASK, FILLED)]
+    far = [(4 * SMALLEST_SPAN, 4096, ASK), (4 * SMALLEST_SPAN, 4096, FILLED), (0, 1 << 16, ASK), (0, 1 << 16, FILLED)]
+    end = frame(RELEASE, (HANDLE,)) + frame(SHARE, (0, 0, 0, LEFT))
+    again = frame(HOLD, (3, 0)) + shared(
+        (0, 4096, CLAIM, SMALLEST_SPAN | 30, 0), (4096, 4096, CLAIM, SMALLEST_SPAN | 30, 0)
+    )
+    return shared(*pieces, *far) + frame(FORK, (0,)) + end + again + shared((0, 8192, ASK)) + end
+
+
 def seeds() -> dict[str, bytes]:
     """Return what a search should begin with, by name."""
-    return {"family": taken(), "family with a helper": frame(FORK, (0,)) + taken() + taken()}
+    return {"family": taken(), "family with a helper": frame(FORK, (0,)) + taken() + taken(), "mapped": mapped()}
 
 
 def inputs() -> Iterator[tuple[str, bytes]]:
@@ -57,19 +75,32 @@ def inputs() -> Iterator[tuple[str, bytes]]:
     many = [(number, 0, 4096) for number in range(MOST_COMMONS + 2)]
     crowd = [(number + 3, 1, 0) for number in range(MOST_MEMBERS + 2)]
     groups = {f"seed {name}": [data] for name, data in seeds().items()}
-    groups["pieces"] = [taken(commons(tuple(edge if at == place else 1 for at in range(3)), (1, 0, 1)))
-                        for place in range(3) for edge in EDGES]
+    groups["pieces"] = [
+        taken(commons(tuple(edge if at == place else 1 for at in range(3)), (1, 0, 1)))
+        for place in range(3)
+        for edge in EDGES
+    ]
     groups["many pieces"] = [taken(commons(*many[:count])) for count in (MOST_COMMONS, MOST_COMMONS + 1)]
     groups["cut pieces"] = [taken(frame(COMMONS, (), bytes(size))) for size in range(50)]
     groups["parts"] = [taken(own=part(edge)) for edge in EDGES]
     groups["pids"] = [taken(own=part(4096, edge, edge, None, (edge, edge, edge))) for edge in EDGES]
     groups["children"] = [taken(own=part(4096, 2, 1, edge, (3, 1, 0))) for edge in EDGES]
-    groups["crowds"] = [taken(own=part(4096, 2, 1, None, *crowd[:count]))
-                        for count in (MOST_MEMBERS - 1, MOST_MEMBERS, MOST_MEMBERS + 1)]
+    groups["crowds"] = [
+        taken(own=part(4096, 2, 1, None, *crowd[:count]))
+        for count in (MOST_MEMBERS - 1, MOST_MEMBERS, MOST_MEMBERS + 1)
+    ]
     groups["written"] = [taken(written=(edge, edge)) for edge in EDGES]
     groups["over"] = [taken(over=edge) for edge in EDGES]
     groups["gathered"] = [frame(GATHER, (edge, other)) for edge in EDGES for other in (0, 1, -1, 1 << 31)]
     groups["parts again"] = [taken(own=part(4096) + part(4096)), taken(own=b"".join(part(1 << 43) for _ in range(9)))]
+    groups["places"] = [
+        shared((edge, other, what)) for edge in EDGES for other in (4096, edge) for what in (ASK, FILLED)
+    ]
+    groups["claims"] = [shared((0, 4096, CLAIM, edge, other)) for edge in EDGES for other in (0, edge)]
+    groups["claims in parts"] = [
+        shared((0, 4096, CLAIM, base << 30 | bits, 0)) for base in (0, 1, 8191, 8192) for bits in (29, 30, 31, 43, 62)
+    ]
+    groups["many gaps"] = [shared(*((at * 8192, 4096, what) for at in range(70) for what in (ASK, FILLED)))]
     for name, requests in groups.items():
         data = prologue() + b"".join(requests)
         for mode in range(MODES):

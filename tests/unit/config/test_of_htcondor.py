@@ -50,8 +50,9 @@ def test_a_sites_file_is_told_line_by_line(
         assert any(f"{site}, line {line}:" in row and said in row for row in told.splitlines()), (line, said, told)
 
 
-def test_gpus_are_not_promised(tmp_path: Path) -> None:
+def test_the_template_for_gpus_asks_for_them(tmp_path: Path) -> None:
     file = tmp_path / "condor_config"
-    file.write_text("use FEATURE : GPUs\n")
-    with pytest.raises(ValueError, match="MACHINE_RESOURCE_GPUs = NUMBER"):
-        load_config(environ={"CONDOR_CONFIG": str(file)})
+    file.write_text("BIN = /opt/bin\nGPU_DISCOVERY_EXTRA = -extra\nuse FEATURE : GPUs(-uuid)\n")
+    config = load_config(environ={"CONDOR_CONFIG": str(file)})
+    assert config.text("MACHINE_RESOURCE_INVENTORY_GPUs") == "/opt/bin/condor_gpu_discovery -uuid -properties -extra"
+    assert config.text("ENVIRONMENT_VALUE_FOR_UNASSIGNEDGPUS") == "10000"

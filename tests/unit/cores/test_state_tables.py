@@ -13,6 +13,8 @@ import pytest
 
 from condor_actors.cores.schedd.shadow_host import TABLE as HOST
 from condor_actors.cores.schedd.shadow_host import HostState
+from condor_actors.cores.shadow.grid_events import GridState
+from condor_actors.cores.shadow.grid_run_table import TABLE as GRID
 from condor_actors.cores.shadow.shadow_events import ShadowState
 from condor_actors.cores.shadow.shadow_run_table import TABLE as SHADOW
 from condor_actors.cores.shadow.standard_run_table import TABLE as STANDARD
@@ -33,6 +35,7 @@ RUNS: tuple[tuple[str, dict[Any, Any], type[enum.Enum], Sequence[Any], Callable[
     ("starter", STARTER, StarterState, samples.STARTER_EVENTS, samples.starters),
     ("shadow", SHADOW, ShadowState, samples.SHADOW_EVENTS, samples.shadows),
     ("standard", STANDARD, ShadowState, samples.STANDARD_EVENTS, samples.standards),
+    ("grid", GRID, GridState, samples.GRID_EVENTS, samples.grids),
     ("shadow host", HOST, HostState, samples.HOST_EVENTS, samples.shadow_hosts),
 )
 
@@ -78,7 +81,7 @@ def test_a_table_with_a_hole_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["a run at its starter", "a run at its shadow", "a standard-universe run",
-                                  "a shadow host"])
+                                  "a run in another batch system", "a shadow host"])
 def test_the_page_has_a_diagram_and_a_table_of_each_run(name: str) -> None:
     page = state_tables.on_page_markdown(state_tables.MARK)
     assert name in page.lower()

@@ -18,7 +18,8 @@ REFUSED = [row for row in COMMANDS if row.standing is Standing.REFUSED]
 IGNORED = [row for row in COMMANDS if row.standing is Standing.IGNORED]
 START = "executable = /bin/true\n"
 MADE_BY_SUBMIT = {"AcctGroup", "AcctGroupUser", "JobMaxRetries", "OnExitHoldSubCode", "PeriodicHoldReason",
-                  "PeriodicHoldSubCode", "JobBatchId", "DAGNodeName", "DAGManJobId", "TransferContainer"}
+                  "PeriodicHoldSubCode", "JobBatchId", "DAGNodeName", "DAGManJobId", "TransferContainer", "RequireGPUs",
+                  "GPUsMinCapability", "GPUsMaxCapability", "GPUsMinMemory", "GPUsMinRuntime"}
 """Attributes whose effect is the tool's own work, or that other attributes are made of."""
 
 
@@ -84,11 +85,36 @@ def test_what_is_ignored_is_told(row: object) -> None:
     assert any(reason in warning for warning in made.warnings)
 
 
-@pytest.mark.parametrize("universe", ["grid", "java", "9"])
+@pytest.mark.parametrize("universe", ["java", "10"])
 def test_universes_that_are_not_there(universe: str) -> None:
     with pytest.raises(SubmitError, match=f"universe = {universe} would have no effect") as caught:
-        described(f"{START}universe = {universe}\nmachine_count = 1\ngrid_resource = batch slurm\nqueue\n", world())
+        described(f"{START}universe = {universe}\nmachine_count = 1\nqueue\n", world())
     assert caught.value.command == "universe"
+
+
+def test_a_job_is_handed_to_slurm() -> None:
+    (job,) = jobs_of(f"{START}universe = grid\ngrid_resource = batch slurm\nbatch_queue = short\n"
+                     "batch_project = p\nbatch_runtime = 90\nbatch_extra_submit_args = --nice=3 -N 1\nqueue\n", world())
+    assert (job.get_int("JobUniverse"), job.get_str("GridResource")) == (9, "batch slurm")
+    assert (job.get_str("BatchQueue"), job.get_str("BatchProject"), job.get_int("BatchRuntime"),
+            job.get_str("BatchExtraSubmitArgs")) == ("short", "p", 90, "--nice=3 -N 1")
+    assert objection(job, job) is None
+
+
+@pytest.mark.parametrize("resource", ["batch pbs", "condor schedd.example pool.example", "batch slurm user@host", "7"])
+def test_a_job_is_handed_to_nothing_else(resource: str) -> None:
+    with pytest.raises(SubmitError, match="would have no effect") as caught:
+        described(f"{START}universe = grid\ngrid_resource = {resource}\nqueue\n", world())
+    assert caught.value.command == "grid_resource"
+    ad = ClassAd({"JobUniverse": 9, "GridResource": resource})
+    assert "would have no effect" in str(objection(ad, ad))
+
+
+def test_a_job_of_the_grid_says_where_it_runs() -> None:
+    with pytest.raises(SubmitError, match="has to say where it runs"):
+        described(f"{START}universe = grid\nqueue\n", world())
+    ad = ClassAd({"JobUniverse": 9})
+    assert "would have no effect" in str(objection(ad, ad))
 
 
 def test_a_macro_of_the_same_name_is_a_macro() -> None:
@@ -106,8 +132,8 @@ def test_a_dry_run_tells_instead_of_refusing() -> None:
     assert any("would be refused: jobset" in warning for warning in made.warnings)
 
 
-@pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 10", "JobManifestDesired = true",
-                                  'DockerImage = "x"'])
+@pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 10", 'GridResource = "ec2 https://a"',
+                                  "JobManifestDesired = true", 'DockerImage = "x"'])
 def test_the_schedd_refuses_what_other_clients_send(text: str) -> None:
     ad = ClassAd.from_text(text)
     assert "would have no effect" in str(objection(ad, ad))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,34 @@ def test_a_share_is_written_once_and_again_after_an_idle_run(tmp_path: Path) -> 
     group.limit(cpus=2, memory_mib=None)
     group.share(100, None, False)
     assert (tmp_path / "cpu.idle").read_text().startswith("0"), "a new limit writes the weight as well"
+
+
+@pytest.mark.parametrize(("version", "hierarchy", "now", "peak", "prefix"), [
+    (1, "memory", "memory.usage_in_bytes", "memory.max_usage_in_bytes", "total_"),
+    (2, "", "memory.current", "memory.peak", "")])
+def test_the_cache_of_files_is_no_memory_of_the_jobs(tmp_path: Path, version: int, hierarchy: str, now: str, peak: str,
+                                                     prefix: str) -> None:
+    group = JobCgroup(version, {"freezer": "", hierarchy: str(tmp_path)}, lambda idle: "")
+    assert (group.usage().memory_kib, group.peak_memory_kib()) == (None, None)
+    (tmp_path / now).write_text(f"{100 << 20}\n")
+    (tmp_path / peak).write_text(f"{120 << 20}\n")
+    assert (group.usage().memory_kib, group.peak_memory_kib()) == (100 << 10, 120 << 10)
+    (tmp_path / "memory.stat").write_text(
+        f"cache 1\n{prefix}inactive_file {60 << 20}\n{prefix}active_file {10 << 20}\n{prefix}shmem {5 << 20}\n")
+    assert (group.usage().memory_kib, group.peak_memory_kib()) == (30 << 10, 50 << 10)
+
+
+def test_a_program_that_reads_and_writes_files_uses_little_memory(tmp_path: Path) -> None:
+    place = Path(f"/sys/fs/cgroup/memory/condor-test-{os.getpid()}")
+    try:
+        place.mkdir()
+    except OSError:
+        pytest.skip("no control groups of version 1 for memory here")
+    try:
+        group = JobCgroup(1, {"freezer": str(tmp_path), "memory": str(place)}, lambda idle: "")
+        script = f"echo $$ >{place}/cgroup.procs; exec dd if=/dev/zero of={tmp_path}/file bs=1M count=64"
+        subprocess.run(["sh", "-c", script], check=True, capture_output=True)
+        assert int((place / "memory.max_usage_in_bytes").read_text()) > 48 << 20
+        assert (group.peak_memory_kib() or 0) < 24 << 10
+    finally:
+        place.rmdir()

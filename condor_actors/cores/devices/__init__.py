@@ -1,0 +1,1 @@
+"""Devices with names: read from an inventory, told to a job."""

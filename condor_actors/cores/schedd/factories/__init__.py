@@ -1,0 +1,1 @@
+"""Clusters whose jobs are made as they are needed (late materialization)."""

@@ -1,0 +1,245 @@
+"""The folder of a run that is handed to another batch system: inputs, script, and what the script writes down.
+
+Theory: everything here runs in a worker, as the job's owner, and may be done twice: a crash in between leaves nothing
+that the next attempt would trip over.  ``prepared`` is made when all the rest is on the disk.  Outputs are copied home,
+and stay until the schedd has committed the end of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+
+from condor_actors.actors.workers import open_plain, touching
+from condor_actors.classads import ClassAd
+from condor_actors.cores.shadow.grid_events import FolderRecord
+from condor_actors.cores.shadow.slurm_jobs import FENCE, make_script, read_record
+from condor_actors.cores.starter.run_spec import RunSpec
+from condor_actors.daemons.shadow.submit_files import (
+    EXECUTABLE,
+    STDERR,
+    STDIN,
+    STDOUT,
+    FileTrouble,
+    OutputPlaces,
+    input_paths,
+    write_whole,
+)
+from condor_actors.durable import open_beside, sync_folder
+from condor_actors.messages.urls import travels_as_url
+from condor_actors.transfer.manifest import BadManifest
+
+__all__ = ["bring_home", "prepare", "record_batch_id", "record_of", "remove", "withdraw"]
+
+MOST_BYTES = 64 * 1024
+BLOCK_BYTES = 1 << 20
+_FILES = ("prepared", "batch_id", "began", "end", "death", "said")
+INPUTS = ".inputs"
+
+
+def prepare(folder: str, job: ClassAd, spec: RunSpec) -> bool:
+    """Make the folder of a run; False: it is there already, from before a crash.
+
+    Raises:
+        FileTrouble: an input cannot be read, or the folder not be written.
+    """
+    try:
+        touching(folder)
+        os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
+        if os.path.exists(f"{folder}/prepared"):
+            return False
+        shutil.rmtree(folder, ignore_errors=True)
+        os.mkdir(folder, 0o700)
+        if spec.transfers:
+            os.mkdir(f"{folder}/sandbox", 0o700)
+            _put_inputs(folder, job)
+        script = make_script(spec, folder, {
+            "_CONDOR_SCRATCH_DIR": f"{folder}/sandbox" if spec.transfers else spec.iwd,
+            "_CONDOR_JOB_IWD": f"{folder}/sandbox" if spec.transfers else spec.iwd, "CONDOR_ID": spec.job_id})
+        write_whole(f"{folder}/script", script.encode(errors="surrogateescape"), 0o700)
+        write_whole(f"{folder}/prepared", b"")
+    except OSError as error:
+        raise FileTrouble(f"cannot prepare {error.filename or folder}: (errno {error.errno}) {error.strerror}",
+                          error.errno or 0) from None
+    return True
+
+
+def _put_inputs(folder: str, job: ClassAd) -> None:
+    names: list[str] = []
+    for source, path in input_paths(job):
+        if travels_as_url(source):
+            raise FileTrouble(f"cannot take input {source} along: nobody fetches URLs for a job in another batch "
+                              "system; let the job do that")
+        place = os.path.join(f"{folder}/sandbox", path)
+        what = "cannot read executable" if path == EXECUTABLE else "cannot read input file"
+        try:
+            if os.path.isdir(source):
+                _copy_tree(source, place)
+                names += [path] if path else os.listdir(source)
+            else:
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                _copy(source, place, 0o700 if path == EXECUTABLE else None)
+                names.append(path)
+        except OSError as error:
+            raise FileTrouble(f"{what} {source}: (errno {error.errno}) {error.strerror}", error.errno or 0) from None
+    write_whole(f"{folder}/{INPUTS}", "\0".join(_stamp(f"{folder}/sandbox", name) for name in names).encode(
+        errors="surrogateescape"))
+
+
+def _stamp(sandbox: str, name: str) -> str:
+    """A name at the top of the sandbox, and when its content was last changed."""
+    top = name.split("/", maxsplit=1)[0]
+    return f"{top}\n{os.stat(os.path.join(sandbox, top)).st_mtime_ns}"
+
+
+def _copy(source: str, place: str, mode: int | None) -> None:
+    """Copy a file, waiting for nobody; it takes its place when it is whole."""
+    with os.fdopen(open_plain(source), "rb") as incoming:
+        facts = os.fstat(incoming.fileno())
+        stream, fresh = open_beside(place, "copy")
+        with stream:
+            try:
+                while block := incoming.read(BLOCK_BYTES):
+                    touching(source)
+                    stream.write(block)
+                stream.flush()
+                os.fchmod(stream.fileno(), stat.S_IMODE(facts.st_mode) & 0o777 if mode is None else mode)
+                os.fdatasync(stream.fileno())
+                os.rename(fresh, place)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(fresh)
+                raise
+    sync_folder(os.path.dirname(place))
+
+
+def _copy_tree(source: str, place: str) -> None:
+    """Copy a folder with what is in it; links stay links, and what is neither file nor folder is left out."""
+    touching(source)
+    os.makedirs(place, exist_ok=True)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            target = os.path.join(place, entry.name)
+            if entry.is_symlink():
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(target)
+                os.symlink(os.readlink(entry.path), target)
+            elif entry.is_dir(follow_symlinks=False):
+                _copy_tree(entry.path, target)
+            elif entry.is_file(follow_symlinks=False):
+                _copy(entry.path, target, None)
+
+
+# ---- while it lasts
+
+
+def record_of(folder: str) -> FolderRecord:
+    """What the folder says; of one that is not there, nothing."""
+    files: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        os.listdir(folder)  # has a network file system look again
+    for name in _FILES:
+        with contextlib.suppress(OSError), os.fdopen(open_plain(f"{folder}/{name}"), "rb") as stream:
+            if name == "said":
+                stream.seek(max(0, os.fstat(stream.fileno()).st_size - 1000))
+            files[name] = stream.read(MOST_BYTES).decode(errors="replace")
+    return read_record(files, _claim(folder))
+
+
+def _claim(folder: str) -> str:
+    try:
+        return os.readlink(f"{folder}/claim")
+    except OSError:
+        return ""
+
+
+def record_batch_id(folder: str, batch_id: str, when_s: float) -> None:
+    """Keep the number that the batch system answered, and when it did."""
+    with contextlib.suppress(FileTrouble):  # its name finds it too
+        write_whole(f"{folder}/batch_id", f"{batch_id} {int(when_s)}".encode())
+
+
+def withdraw(folder: str) -> str:
+    """Let no job of the run begin any more; which one has before, empty: none."""
+    touching(folder)
+    with contextlib.suppress(OSError):
+        os.symlink(FENCE, f"{folder}/claim")
+    found = _claim(folder)
+    return "" if found == FENCE else found
+
+
+def remove(folder: str) -> None:
+    """The run is settled.  A script that begins later finds no folder, and ends."""
+    withdraw(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+# ---- the end
+
+
+def bring_home(folder: str, job: ClassAd, spec: RunSpec, status: int) -> None:
+    """Copy the outputs of the program to their places.
+
+    Raises:
+        FileTrouble: one is missing, or cannot be written.
+    """
+    if not spec.transfers:
+        return
+    sandbox, places = f"{folder}/sandbox", OutputPlaces(job)
+    wanted = () if spec.when == "NEVER" or (spec.when == "ON_SUCCESS" and status != spec.success_code) else _outputs(
+        folder, spec)
+    streams = [name for name, path in ((STDOUT, spec.stdout), (STDERR, spec.stderr)) if path == name]
+    for name in (*streams, *wanted):
+        source = os.path.join(sandbox, name)
+        try:
+            touching(source)
+            place = places.of(name if name in streams or spec.keeps_paths else os.path.basename(name))
+            if place is None:
+                continue
+            if places.directory:
+                os.makedirs(places.directory, 0o700, exist_ok=True)
+            if not os.path.lexists(source):
+                raise FileTrouble(f"the job has left no output file {name}", 2)
+            _bring(source, place, sandbox)
+        except BadManifest as error:
+            raise FileTrouble(f"cannot bring output {name}: {error}") from None
+        except OSError as error:
+            raise FileTrouble(f"cannot write output file {error.filename or name}: (errno {error.errno}) "
+                              f"{error.strerror}", error.errno or 0) from None
+
+
+def _bring(source: str, place: str, sandbox: str) -> None:
+    if os.path.islink(source) and not os.path.realpath(source).startswith(f"{os.path.realpath(sandbox)}/"):
+        raise FileTrouble(f"cannot bring output {os.path.basename(source)}: it is a link that leads out of the "
+                          "job's folder")
+    if os.path.isdir(source):
+        _copy_tree(source, place)
+        return
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    target = os.path.realpath(place)
+    if os.path.exists(target) and not os.path.isfile(target):  # a device, or a pipe: nothing takes its place
+        with open(open_plain(source), "rb") as stream:
+            write_whole(target, stream.read())
+        return
+    _copy(source, target, None)
+
+
+def _outputs(folder: str, spec: RunSpec) -> tuple[str, ...]:
+    """The files that are brought besides output and error: those named, or all that are new or changed at the top."""
+    if spec.outputs is not None:
+        return tuple(os.path.normpath(name) for name in spec.outputs)
+    sandbox = f"{folder}/sandbox"
+    with open(f"{folder}/{INPUTS}", "rb") as stream:
+        known = set(stream.read().decode(errors="surrogateescape").split("\0"))
+    ours = {EXECUTABLE, STDIN, STDOUT, STDERR}
+    return tuple(sorted(
+        name for name in os.listdir(sandbox)
+        if name not in ours and not os.path.isdir(f"{sandbox}/{name}") and _fresh(sandbox, name, known)))
+
+
+def _fresh(sandbox: str, name: str, known: set[str]) -> bool:
+    with contextlib.suppress(OSError):
+        return _stamp(sandbox, name) not in known
+    return True

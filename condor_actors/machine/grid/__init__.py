@@ -1,0 +1,1 @@
+"""Other batch systems, by their own commands."""

@@ -1,0 +1,1 @@
+"""The command ``htcondor``: a noun, then a verb."""

@@ -1,0 +1,305 @@
+/* Files that the program maps shared: where they are in the memory that all its processes have.
+ *
+ * The processes of a family have a piece of memory in common, the *ground* (runtime/ground.c).  A *span* is a part of it
+ * that stands for a part of one file, whoever maps it and however it came to be: by a fork, or by an open of its own.
+ * Home gives spans out, because home knows which names and descriptors are of one file, and hears of a member's end
+ * however it ends.  What of a span was never mapped is a gap: one member is told to fill it, others wait for that.
+ *
+ *     unknown ─ OP_SHARE ▶ being filled ─ OP_SHARE, SHARE_FILLED ▶ filled ─ the last user's OP_RELEASE ▶ being left
+ *         ▲                                                                                                 │
+ *         └────────────────────────────── OP_SHARE, SHARE_LEFT: its memory was given back ──────────────────┘
+ *
+ * What a member says concerns the memory of its own family and no other's.
+ */
+#include "serve.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_FILLED = 64 /* pieces of a span with gaps between them */ };
+#define SMALLEST_SPAN (1ull << 30)
+#define SPARE_FACTOR 4 /* a file grows; what is not touched costs nothing */
+#define FILL_LOOK_NS 500000
+
+struct piece {
+    int64_t from, to; /* of the file */
+};
+
+struct span {
+    struct span *next;
+    dev_t device;
+    ino_t inode;
+    uint64_t base, room; /* of the ground; ROOM is a power of two, and BASE a multiple of it */
+    int64_t from;        /* of the file, what is at BASE */
+    uint32_t users;      /* handles */
+    struct session *leaves; /* who gives its memory back */
+    struct session *filler;
+    struct piece filling;
+    struct piece filled[MOST_FILLED]; /* ascending, apart */
+    uint32_t filled_count;
+};
+
+static bool holds(const struct span *p, const struct piece *range)
+{
+    return range->from >= p->from && (uint64_t)(range->to - p->from) <= p->room;
+}
+
+static struct span *find_span(struct session *root, const struct stat *st, const struct piece *range) REQUIRES(table_lock);
+static struct span *find_span(struct session *root, const struct stat *st, const struct piece *range)
+{
+    for (struct span *p = root->spans; p; p = p->next)
+        if (p->inode == st->st_ino && p->device == st->st_dev && !p->leaves && holds(p, range))
+            return p;
+    return NULL;
+}
+
+/* What of the ground is in use from AT on for SIZE bytes; NULL: nothing. */
+static const struct span *span_at(const struct session *root, uint64_t at, uint64_t size) REQUIRES(table_lock);
+static const struct span *span_at(const struct session *root, uint64_t at, uint64_t size)
+{
+    for (const struct span *p = root->spans; p; p = p->next)
+        if (p->base < at + size && at < p->base + p->room)
+            return p;
+    return NULL;
+}
+
+/* A free place for SIZE bytes, a power of two. GROUND_BYTES: there is none. */
+static uint64_t find_ground(const struct session *root, uint64_t size) REQUIRES(table_lock);
+static uint64_t find_ground(const struct session *root, uint64_t size)
+{
+    const struct span *other;
+    uint64_t at = 0;
+    while (at + size <= GROUND_BYTES && (other = span_at(root, at, size)))
+        at = (other->base + other->room + size - 1) & ~(size - 1);
+    return at + size <= GROUND_BYTES ? at : GROUND_BYTES;
+}
+
+static struct span *add_span(struct session *root, const struct stat *st, int64_t from, uint64_t base, uint64_t room)
+    REQUIRES(table_lock);
+static struct span *add_span(struct session *root, const struct stat *st, int64_t from, uint64_t base, uint64_t room)
+{
+    struct span *p = base < GROUND_BYTES ? calloc(1, sizeof *p) : NULL;
+    if (!p)
+        return NULL;
+    *p = (struct span){.next = root->spans, .device = st->st_dev, .inode = st->st_ino, .base = base, .room = room, .from = from};
+    root->spans = p;
+    return p;
+}
+
+/* A part of the ground for RANGE of a file, with room to grow. */
+static struct span *new_span(struct session *root, const struct stat *st, const struct piece *range) REQUIRES(table_lock);
+static struct span *new_span(struct session *root, const struct stat *st, const struct piece *range)
+{
+    int64_t from = (uint64_t)range->to <= SMALLEST_SPAN ? 0 : range->from;
+    uint64_t wanted = (uint64_t)(range->to - from), room = SMALLEST_SPAN;
+    while (room < wanted * SPARE_FACTOR && room < GROUND_BYTES)
+        room *= 2;
+    for (; room >= SMALLEST_SPAN && room >= wanted; room /= 2) {
+        struct span *p = add_span(root, st, from, find_ground(root, room), room);
+        if (p)
+            return p;
+    }
+    return NULL;
+}
+
+static void drop_span(struct session *root, struct span *p) REQUIRES(table_lock);
+static void drop_span(struct session *root, struct span *p)
+{
+    struct span **place = &root->spans;
+    while (*place != p)
+        place = &(*place)->next;
+    *place = p->next;
+    free(p);
+}
+
+/* FROM..TO of the file is in the ground. False: there are too many pieces. */
+static bool note_filled(struct span *p, struct piece fresh)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < p->filled_count; i++) {
+        const struct piece one = p->filled[i];
+        if (one.to < fresh.from || fresh.to < one.from) {
+            p->filled[kept++] = one;
+            continue;
+        }
+        fresh.from = one.from < fresh.from ? one.from : fresh.from;
+        fresh.to = one.to > fresh.to ? one.to : fresh.to;
+    }
+    if (kept == MOST_FILLED)
+        return false;
+    uint32_t at = kept;
+    for (; at && p->filled[at - 1].from > fresh.from; at--)
+        p->filled[at] = p->filled[at - 1];
+    p->filled[at] = fresh;
+    p->filled_count = kept + 1;
+    return true;
+}
+
+/* The first part of RANGE that nobody has filled; empty: there is none. */
+static struct piece first_gap(const struct span *p, const struct piece *range)
+{
+    struct piece gap = *range;
+    for (uint32_t i = 0; i < p->filled_count && gap.from < gap.to; i++) {
+        const struct piece *one = &p->filled[i];
+        if (one->from <= gap.from && gap.from < one->to)
+            gap.from = one->to < gap.to ? one->to : gap.to;
+        else if (one->from > gap.from && one->from < gap.to)
+            gap.to = one->from;
+    }
+    return gap;
+}
+
+/* HANDLE is of a mapping in P from now on. */
+static void use_span(struct session *s, int64_t handle, struct span *p) REQUIRES(table_lock);
+static void use_span(struct session *s, int64_t handle, struct span *p)
+{
+    struct span **mine = &s->handle_spans[handle - MAX_FILES];
+    if (*mine == p)
+        return;
+    if (*mine && --(*mine)->users == 0)
+        drop_span(s->root, *mine);
+    *mine = p;
+    p->users++;
+}
+
+static int64_t place_of(const struct span *p)
+{
+    return (int64_t)(p->base | (uint64_t)__builtin_ctzll(p->room));
+}
+
+/* After a restart, a member says where in the ground it has a piece of a file. */
+static long claim(struct session *s, const struct stat *st, const struct piece *range, int64_t handle, int64_t place, int64_t from)
+    REQUIRES(table_lock);
+static long claim(struct session *s, const struct stat *st, const struct piece *range, int64_t handle, int64_t place, int64_t from)
+{
+    uint64_t base = (uint64_t)place & ~(uint64_t)(SMALLEST_SPAN - 1), bits = (uint64_t)place & (SMALLEST_SPAN - 1);
+    if (place < 0 || bits >= 63 || 1ull << bits < SMALLEST_SPAN || base + (1ull << bits) > GROUND_BYTES)
+        return -EINVAL;
+    if (from < 0 || from > range->from || (uint64_t)(range->to - from) > 1ull << bits)
+        return -EINVAL;
+    struct span *p = find_span(s->root, st, range);
+    if (!p && !span_at(s->root, base, 1ull << bits))
+        p = add_span(s->root, st, from, base, 1ull << bits);
+    if (!p || p->base != base || p->from != from)
+        return -ENODEV;
+    use_span(s, handle, p);
+    return note_filled(p, *range) ? place_of(p) : -E2BIG;
+}
+
+/* The part of the ground for RANGE, and what of it is to be filled. */
+static long give(struct work *w, const struct stat *st, const struct piece *range, bool has_filled, struct shared_place *to)
+    REQUIRES(table_lock);
+static long give(struct work *w, const struct stat *st, const struct piece *range, bool has_filled, struct shared_place *to)
+{
+    struct session *s = w->session;
+    struct span *p = find_span(s->root, st, range);
+    if (!p && !(p = new_span(s->root, st, range)))
+        return -ENOMEM;
+    use_span(s, ARGUMENT(0), p);
+    if (has_filled && p->filler == s) {
+        p->filler = NULL;
+        if (!note_filled(p, p->filling))
+            return -ENOMEM;
+    }
+    const struct piece gap = first_gap(p, range);
+    if (gap.from < gap.to && p->filler) {
+        w->retry_ns = now_ns() + FILL_LOOK_NS;
+        return PARKED;
+    }
+    if (gap.from < gap.to) {
+        p->filler = s;
+        p->filling = gap;
+    }
+    *to = (struct shared_place){.from = p->from, .gap_from = gap.from, .gap_to = gap.to};
+    return place_of(p);
+}
+
+/* Whoever mapped the last of a file has given its memory back. */
+static long forget_left(struct session *s) REQUIRES(table_lock);
+static long forget_left(struct session *s)
+{
+    for (struct span *p = s->root->spans, *next; p; p = next) {
+        next = p->next;
+        if (p->leaves == s)
+            drop_span(s->root, p);
+    }
+    return 0;
+}
+
+long serve_share(struct work *w)
+{
+    struct session *s = w->session;
+    struct piece range;
+    struct shared_place place = {0};
+    struct stat st;
+    long result;
+    if (ARGUMENT(3) == SHARE_LEFT) {
+        pthread_mutex_lock(&table_lock);
+        result = forget_left(s);
+        pthread_mutex_unlock(&table_lock);
+        return result;
+    }
+    struct file **held = handle_of(s, ARGUMENT(0));
+    if (!held)
+        return -EBADF;
+    if (ARGUMENT(1) < 0 || ARGUMENT(1) > INT64_MAX / 4 || ARGUMENT(2) <= 0 || ARGUMENT(2) > (int64_t)GROUND_BYTES)
+        return -EINVAL;
+    range = (struct piece){ARGUMENT(1), ARGUMENT(1) + ARGUMENT(2)};
+    if (fstat((*held)->real, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode)) /* a mapping of a device is new memory each time */
+        return -ENOTBLK;
+    pthread_mutex_lock(&table_lock);
+    if (ARGUMENT(3) == SHARE_CLAIM)
+        result = claim(s, &st, &range, ARGUMENT(0), ARGUMENT(4), ARGUMENT(5));
+    else
+        result = give(w, &st, &range, ARGUMENT(3) == SHARE_FILLED && !w->again, &place);
+    pthread_mutex_unlock(&table_lock);
+    uint8_t *to = result < 0 || ARGUMENT(3) == SHARE_CLAIM ? NULL : out_room(w, sizeof place);
+    if (to)
+        memcpy(to, &place, sizeof place);
+    return result;
+}
+
+/* HANDLE is given up.  Returns 0, or which part of the ground nobody uses any more: S is to give its memory back. */
+long span_release(struct session *s, int64_t handle)
+{
+    struct span **mine = &s->handle_spans[handle - MAX_FILES];
+    long result = 0;
+    pthread_mutex_lock(&table_lock);
+    if (*mine && --(*mine)->users == 0) {
+        (*mine)->leaves = s;
+        result = place_of(*mine) + 1;
+    }
+    *mine = NULL;
+    pthread_mutex_unlock(&table_lock);
+    return result;
+}
+
+/* MEMBER has a copy of the handles of S. */
+void spans_copy(struct session *member, const struct session *s)
+{
+    pthread_mutex_lock(&table_lock);
+    for (int i = 0; i < MAX_HANDLES; i++)
+        if (member->handles[i] && (member->handle_spans[i] = s->handle_spans[i]))
+            s->handle_spans[i]->users++;
+    pthread_mutex_unlock(&table_lock);
+}
+
+/* S is served no more, or will say anew what it maps. */
+void spans_leave(struct session *s)
+{
+    pthread_mutex_lock(&table_lock);
+    for (int i = 0; i < MAX_HANDLES; i++) {
+        struct span *p = s->handle_spans[i];
+        s->handle_spans[i] = NULL;
+        if (p && --p->users == 0)
+            drop_span(s->root, p);
+    }
+    for (struct span *p = s->root->spans; p; p = p->next)
+        if (p->filler == s)
+            p->filler = NULL;
+    forget_left(s);
+    pthread_mutex_unlock(&table_lock);
+}
