@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import attrs
 import pytest
@@ -149,6 +151,35 @@ def gateway_pid(machine: Machine) -> int:
     address = machine.dir / "run" / "gateway.address"
     pid = int(address.read_text().split()[1]) if address.exists() else 0
     return pid if pid in machine.pids() else 0
+
+
+@contextmanager
+def rarely_running(pid: int) -> Iterator[None]:
+    """A process that gets the processor for two milliseconds now and then, as on a machine with much else to do."""
+    over = threading.Event()
+
+    def pulse() -> None:
+        while not over.is_set():
+            os.kill(pid, signal.SIGSTOP)
+            over.wait(0.02)
+            os.kill(pid, signal.SIGCONT)
+            over.wait(0.002)
+
+    pulsing = threading.Thread(target=pulse)
+    pulsing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        pulsing.join()
+
+
+def test_a_way_is_whole_when_the_gateway_that_brings_it_is_slow(pools: Federation) -> None:
+    """What the true end says at once comes to that gateway in the same read as the answer to its own question."""
+    until(lambda: "has dialled" in pools.math.run("condor_flock", "status"), "the gateways to meet")
+    with rarely_running(gateway_pid(pools.physics_gateway)):
+        for _ in range(8):
+            assert "physics.trio" in pools.math.run("condor_status", "-pool", "physics", "-af", "Machine")
 
 
 @pytest.mark.parametrize("whose", [("math_gateway",), ("physics_gateway",), ("math_gateway", "physics_gateway")])

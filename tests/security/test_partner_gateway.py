@@ -161,7 +161,7 @@ def test_a_pool_that_is_not_named_asks(attacked: Attacked) -> None:
 
 
 def test_it_brings_ways_that_nobody_awaits(attacked: Attacked) -> None:
-    assert attacked.answer("0" * 32, first="condor way-back 1") == "-nobody waits for that way"
+    assert attacked.answer("0" * 32, first="condor way-back 2") == "-nobody waits for that way"
 
 
 @pytest.mark.parametrize("realm", ["evil", "quiet", ""])

@@ -36,6 +36,7 @@ from condor_actors.wire.nodes import BadNode, TlsNode, parse_node
 from condor_actors.wire.post_office import PostOffice
 from condor_actors.wire.relays.hop import Asked, NoWay, hop
 from condor_actors.wire.relays.lines import BACK_LINE, RELAYED_LINE, WAY_LINE, partner_of, target_here, words
+from condor_actors.wire.relays.socket_handover import READY, FirstByte
 from condor_actors.wire.relays.splice import Splice
 from condor_actors.wire.relays.ways import GATEWAY_ROLE, direct
 
@@ -194,8 +195,20 @@ class Ways:
             asked.refuse("nobody waits for that way")
             return
         sock = asked.accept()
-        if sock is not None:
-            found.callback(sock)
+        if sock is None:
+            return
+        del self._awaited[number]
+
+        def ready(sock: socket.socket | None) -> None:
+            if found.called:  # who wanted it has not waited
+                if sock is not None:
+                    sock.close()
+            elif sock is None:
+                found.errback(NoWay(f"the gateway of {realm} hung up"))
+            else:
+                found.callback(sock)
+
+        FirstByte(self._reactor, sock, BACK_S, ready)
 
     @inlineCallbacks
     def _inward(self, who: Identity, text: str) -> Any:
@@ -250,6 +263,7 @@ class Ways:
         try:
             target = yield self._inward(who, text)
             first = yield self._hop(gateway, words(BACK_LINE, number), GATEWAY_ROLE)
+            first.sendall(READY)  # from here who wanted the way speaks first
         except BaseException:
             if target is not None:
                 target.close()

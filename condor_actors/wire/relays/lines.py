@@ -5,13 +5,16 @@ first line                          second line                                 
 ==================================  ===========================================  ===================================
 ``condor way 1``                    ``<host%pool:port>``                         a machine of a pool to its gateway
 ``condor way 1``                    ``<host:port>``, in the names of the asked   a gateway to a partner's
-``condor way-back 1``               the number of the way                        a gateway to a partner's that wanted
+``condor way-back 2``               the number of the way                        a gateway to a partner's that wanted
                                                                                  a way and cannot dial
 ``condor relayed 1``                the partner's name                           a gateway to a daemon of its own pool
 ==================================  ===========================================  ===================================
 
 The answer is ``+``, or ``-`` and a reason.  After a ``+`` both sides take the connection out of TLS, and it is a bare
 one: what follows is between the two true ends, which begin TLS of their own.
+
+A gateway that brings a way says one bare newline before that: only then may the other pass on what the true end says,
+since what came together with the ``+`` would be lost in its TLS.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ __all__ = [
 ]
 
 WAY_LINE = b"condor way 1\n"
-BACK_LINE = b"condor way-back 1\n"
+BACK_LINE = b"condor way-back 2\n"
 RELAYED_LINE = b"condor relayed 1\n"
 YES = b"+\n"
 MOST_BYTES = 600

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from typing import Any
 
+from twisted.internet.interfaces import IDelayedCall, IReadDescriptor
 from twisted.protocols.tls import TLSMemoryBIOProtocol
+from twisted.python.failure import Failure
+from zope.interface import implementer
 
-__all__ = ["raw_transport", "take_socket"]
+__all__ = ["READY", "FirstByte", "raw_transport", "take_socket"]
+
+READY = b"\n"
+"""What the end that was answered says, bare, where the other would speak first: it has taken its connection."""
 
 
 def raw_transport(transport: Any) -> Any:
@@ -37,3 +44,55 @@ def take_socket(transport: Any) -> socket.socket:
     if taken.family != socket.AF_UNIX:
         taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return taken
+
+
+@implementer(IReadDescriptor)
+class FirstByte:
+    """Waits until the other side has taken its connection out of TLS, too, and says so.
+
+    Without that, what is sent to it at once may come in the same read as the answer, and is lost in its TLS.
+
+    Args:
+        reactor: Twisted's.
+        sock: bare, and ours until ``then`` has it.
+        patience_s: how long that may take.
+        then: gets the socket; None: it did not come, and the socket is closed.
+    """
+
+    def __init__(self, reactor: Any, sock: socket.socket, patience_s: float,
+                 then: Callable[[socket.socket | None], None]) -> None:
+        self._reactor = reactor
+        self._sock = sock
+        self._then = then
+        self._clock: IDelayedCall = reactor.callLater(patience_s, self._end, False)
+        reactor.addReader(self)
+
+    def fileno(self) -> int:
+        """For the reactor."""
+        return self._sock.fileno()
+
+    def logPrefix(self) -> str:  # noqa: N802 - Twisted's
+        """For the reactor."""
+        return "FirstByte"
+
+    def doRead(self) -> None:  # noqa: N802
+        """The byte, or the end."""
+        try:
+            said = self._sock.recv(1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        self._end(said == READY)
+
+    def connectionLost(self, reason: Failure) -> None:  # noqa: N802
+        """The reactor stops."""
+        self._end(False)
+
+    def _end(self, came: bool) -> None:
+        self._reactor.removeReader(self)
+        if self._clock.active():
+            self._clock.cancel()
+        if not came:
+            self._sock.close()
+        self._then(self._sock if came else None)
