@@ -20,6 +20,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd, Expr, unparse
+from condor_actors.cores.schedd.charging import CHARGED_TO
 from condor_actors.cores.schedd.job_queue import Cluster, Job
 
 __all__ = ["ALWAYS_SIGNIFICANT", "Autocluster", "Autoclusters", "Listing", "default_rank", "was_refused"]
@@ -219,6 +220,31 @@ class Autoclusters:
         autocluster.push(entry, job)
         if autocluster.heap[0][1] is job:
             self._by_submitter[autocluster.submitter].note(autocluster)
+
+    def add_all(self, cluster: Cluster, jobs: Iterable[Job]) -> None:
+        """Jobs of one cluster want to run, and none is in: as :meth:`add` of each.
+
+        Those that differ from their cluster in nothing that matters here are put in their place together.
+        """
+        special = PRIORITIES | self._shared(cluster)[0].keys() | {CHARGED_TO}
+        alike: list[Job] = []
+        for job in jobs:
+            if self._rank is default_rank and special.isdisjoint(job.ad.own):
+                alike.append(job)
+            else:
+                self.add(job)
+        if not alike:
+            return
+        autocluster = self._of(alike[0])
+        rank = self._rank(alike[0])
+        rank = self._ranks.setdefault(rank, rank)
+        heap, number, place = autocluster.heap, cluster.number, autocluster.number
+        for job in alike:
+            entry = job.order = (rank, number, job.proc)
+            job.autocluster = place
+            heappush(heap, (entry, job))
+        autocluster.waiting += len(alike)
+        self._by_submitter[autocluster.submitter].note(autocluster)
 
     def remove(self, job: Job) -> None:
         """A job wants to run no longer (it starts, is held, is gone); one that is not in is no error."""

@@ -8,7 +8,10 @@ through :meth:`JobQueue.set` or :meth:`JobQueue.set_status`, which remember what
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from condor_actors.classads import UNDEFINED, ClassAd
@@ -239,17 +242,16 @@ class ChangeJournal:
         self.number = 0
         self._kept = kept
         self._floor = 0
-        self._last: dict[tuple[int, int], int] = {}
+        self._last: OrderedDict[tuple[int, int], int] = OrderedDict()
 
     def note(self, cluster: int, proc: int) -> None:
         """A job, or with -1 the ad of a cluster, has changed, come or gone."""
         self.number += 1
         key = (cluster, proc)
-        self._last.pop(key, None)
         self._last[key] = self.number
+        self._last.move_to_end(key)
         if len(self._last) > self._kept:
-            oldest = next(iter(self._last))
-            self._floor = self._last.pop(oldest)
+            _, self._floor = self._last.popitem(last=False)
 
     def note_jobs(self, jobs: Iterable[Job]) -> None:
         """Several jobs have changed."""
@@ -299,12 +301,28 @@ class JobQueue:
             self.clusters[row.cluster] = cluster
         for each in snapshot.factories:
             self.clusters[each.cluster].factory = Factory.of(each)
-        for saved in snapshot.jobs:
-            cluster = self.clusters[saved.cluster]
-            ad = ClassAd.from_bytes(saved.ad)
-            ad.parent = cluster.ad
-            self.enter(cluster, saved.proc, ad)
+        for number, rows in groupby(snapshot.jobs, attrgetter("cluster")):
+            self._restore_jobs(self.clusters[number], rows)
         self._dirty.clear()
+
+    def _restore_jobs(self, cluster: Cluster, rows: Iterable[SaveJob]) -> None:
+        """As :meth:`enter` of each job, but for the journal: nobody has followed this life of the queue so far."""
+        shared = JobStatus(cluster.ad.get_int("JobStatus", JobStatus.IDLE))
+        counts: Counts = [0] * 8
+        for row in rows:
+            ad = ClassAd.from_bytes(row.ad)
+            ad.parent = cluster.ad
+            status = JobStatus(ad.get_int("JobStatus", JobStatus.IDLE)) if "jobstatus" in ad.own else shared
+            job = cluster.jobs[row.proc] = Job(cluster, row.proc, ad, status)
+            if is_charged_apart(ad):
+                cluster.apart += 1
+                self._count(job, status, 1)
+            else:
+                counts[status] += 1
+        for each, count in enumerate(counts):
+            if count:
+                self._count_of(cluster, each, count)
+                self._charge(cluster.submitter, each, count)
 
     # ---- look up
 
@@ -335,13 +353,15 @@ class JobQueue:
         return job
 
     def _count(self, job: Job, status: int, step: int) -> None:
-        cluster = job.cluster
+        self._count_of(job.cluster, status, step)
+        self._charge(job.submitter, status, step)
+
+    def _count_of(self, cluster: Cluster, status: int, step: int) -> None:
         cluster.counts[status] += step
         if cluster.factory is not None:
             self._marked[cluster] = None
         self.everybody[status] += step
         _add(self.by_owner, cluster.owner, status, step)
-        self._charge(job.submitter, status, step)
 
     def _charge(self, submitter: str, status: int, step: int) -> None:
         _add(self.by_submitter, submitter, status, step)

@@ -19,12 +19,14 @@ from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import JobStatus, Universe
 
-__all__ = ["LocalJobs", "LocalStarts", "grid_run_s", "is_grid", "is_local", "runs_there"]
+__all__ = ["LOCAL_UNIVERSES", "LocalJobs", "LocalStarts", "grid_run_s", "is_grid", "is_local", "runs_there"]
 
 SOME = 50
 """How many jobs of an owner and universe are tried in one turn."""
 AGAIN_S = 5.0
 """How soon those that an expression refused are tried again."""
+
+LOCAL_UNIVERSES = (Universe.SCHEDULER, Universe.LOCAL, Universe.GRID)
 
 Kind = tuple[int, str]
 """A universe and an owner."""
@@ -32,7 +34,7 @@ Kind = tuple[int, str]
 
 def is_local(job: Job) -> bool:
     """Whether the job is begun here, without a match."""
-    return job.ad.find("jobuniverse") in (Universe.SCHEDULER, Universe.LOCAL, Universe.GRID)
+    return job.ad.find("jobuniverse") in LOCAL_UNIVERSES
 
 
 def is_grid(job: Job) -> bool:

@@ -26,7 +26,6 @@ from condor_actors.cores.schedd.interactive_relay import InteractiveRelay
 from condor_actors.cores.schedd.job_actions import ActionRest, JobActions
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
-from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot
 from condor_actors.cores.schedd.run_table import RunTable
@@ -124,10 +123,8 @@ class ScheddCore:
         self.runs.restore(snapshot.runs)
         self.hosts.restore(snapshot.hosts)
         self.notices.restore(snapshot.notices)
-        for job in self.context.queue.jobs():
-            if job.status in ALIVE and not job.run_id:
-                self.transitions.requeue(job)
-            self.transitions.offer(job)
+        for number in sorted(self.context.queue.clusters):
+            self.transitions.offer_restored(self.context.queue.clusters[number])
         self.context.out.clear()
 
     def take_settings(self, settings: ScheddSettings) -> None:

@@ -25,7 +25,7 @@ from condor_actors.cores.schedd.local_jobs import is_local
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.messages.codes import HoldCode
 
-__all__ = ["Late", "ScheduledJobs", "Span"]
+__all__ = ["SCHEDULE", "Late", "ScheduledJobs", "Span"]
 
 LOOK_S = 60.0
 SLICE = 500
@@ -33,7 +33,8 @@ SLICE = 500
 PREPARATION_S = 300.0
 """DeferralPrepTime of a job that does not say."""
 _CRON = frozenset(name.lower() for name in CRON_FIELDS)
-_KEYS = _CRON | {"deferraltime", "isnoopjob"}
+SCHEDULE = _CRON | {"deferraltime", "isnoopjob"}
+"""The attributes, in lower case, that give a job a time or let it do nothing."""
 
 
 @attrs.frozen
@@ -67,8 +68,8 @@ class ScheduledJobs:
         memo = job.cluster.memo
         shared: bool | None = memo.get("scheduled")
         if shared is None:
-            shared = memo["scheduled"] = not _KEYS.isdisjoint(job.cluster.ad.own)
-        return shared or not _KEYS.isdisjoint(job.ad.own)
+            shared = memo["scheduled"] = not SCHEDULE.isdisjoint(job.cluster.ad.own)
+        return shared or not SCHEDULE.isdisjoint(job.ad.own)
 
     @staticmethod
     def does_nothing(job: Job) -> bool:
