@@ -302,27 +302,8 @@ class JobQueue:
         for each in snapshot.factories:
             self.clusters[each.cluster].factory = Factory.of(each)
         for number, rows in groupby(snapshot.jobs, attrgetter("cluster")):
-            self._restore_jobs(self.clusters[number], rows)
+            self._enter_all(self.clusters[number], ((row.proc, ClassAd.from_bytes(row.ad)) for row in rows))
         self._dirty.clear()
-
-    def _restore_jobs(self, cluster: Cluster, rows: Iterable[SaveJob]) -> None:
-        """As :meth:`enter` of each job, but for the journal: nobody has followed this life of the queue so far."""
-        shared = JobStatus(cluster.ad.get_int("JobStatus", JobStatus.IDLE))
-        counts: Counts = [0] * 8
-        for row in rows:
-            ad = ClassAd.from_bytes(row.ad)
-            ad.parent = cluster.ad
-            status = JobStatus(ad.get_int("JobStatus", JobStatus.IDLE)) if "jobstatus" in ad.own else shared
-            job = cluster.jobs[row.proc] = Job(cluster, row.proc, ad, status)
-            if is_charged_apart(ad):
-                cluster.apart += 1
-                self._count(job, status, 1)
-            else:
-                counts[status] += 1
-        for each, count in enumerate(counts):
-            if count:
-                self._count_of(cluster, each, count)
-                self._charge(cluster.submitter, each, count)
 
     # ---- look up
 
@@ -351,6 +332,33 @@ class JobQueue:
         self._count(job, status, 1)
         self.changes.note(cluster.number, proc)
         return job
+
+    def enter_all(self, cluster: Cluster, rows: Iterable[tuple[int, ClassAd]]) -> list[Job]:
+        """As :meth:`enter` of each (proc, ad), in less time."""
+        jobs = self._enter_all(cluster, rows)
+        self.changes.note_jobs(jobs)
+        return jobs
+
+    def _enter_all(self, cluster: Cluster, rows: Iterable[tuple[int, ClassAd]]) -> list[Job]:
+        """The journal is not told."""
+        shared = JobStatus(cluster.ad.get_int("JobStatus", JobStatus.IDLE))
+        counts: Counts = [0] * 8
+        jobs: list[Job] = []
+        for proc, ad in rows:
+            ad.parent = cluster.ad
+            status = JobStatus(ad.get_int("JobStatus", JobStatus.IDLE)) if "jobstatus" in ad.own else shared
+            job = cluster.jobs[proc] = Job(cluster, proc, ad, status)
+            jobs.append(job)
+            if is_charged_apart(ad):
+                cluster.apart += 1
+                self._count(job, status, 1)
+            else:
+                counts[status] += 1
+        for each, count in enumerate(counts):
+            if count:
+                self._count_of(cluster, each, count)
+                self._charge(cluster.submitter, each, count)
+        return jobs
 
     def _count(self, job: Job, status: int, step: int) -> None:
         self._count_of(job.cluster, status, step)

@@ -15,7 +15,6 @@ import attrs
 from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Cluster, Job
-from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.local_jobs import LOCAL_UNIVERSES, LocalJobs, is_local
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.scheduled_jobs import SCHEDULE, Late, ScheduledJobs
@@ -80,17 +79,15 @@ class JobTransitions:
         else:
             context.autoclusters.add(job)
 
-    def offer_restored(self, cluster: Cluster) -> None:
-        """Offer the jobs of a cluster, as it was read from the store; those that were running are idle again."""
+    def offer_all(self, cluster: Cluster, jobs: Iterable[Job]) -> None:
+        """As :meth:`offer` of each of these jobs of a cluster, in less time."""
         alike: list[Job] = []
         special = SCHEDULE | {"jobuniverse"}
         shared = not SCHEDULE.isdisjoint(cluster.ad.own) or cluster.ad.find("jobuniverse") in LOCAL_UNIVERSES
-        for job in cluster.jobs.values():
-            if job.status in ALIVE and not job.run_id:
-                self.requeue(job)
-            elif shared or job.not_before_s or not special.isdisjoint(job.ad.own):
+        for job in jobs:
+            if shared or job.not_before_s or not special.isdisjoint(job.ad.own):
                 self.offer(job)
-            elif job.ready:
+            elif job.ready and job.order is None:
                 alike.append(job)
         self._context.autoclusters.add_all(cluster, alike)
 

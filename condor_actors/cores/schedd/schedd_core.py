@@ -26,6 +26,7 @@ from condor_actors.cores.schedd.interactive_relay import InteractiveRelay
 from condor_actors.cores.schedd.job_actions import ActionRest, JobActions
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
+from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot
 from condor_actors.cores.schedd.run_table import RunTable
@@ -123,8 +124,11 @@ class ScheddCore:
         self.runs.restore(snapshot.runs)
         self.hosts.restore(snapshot.hosts)
         self.notices.restore(snapshot.notices)
-        for number in sorted(self.context.queue.clusters):
-            self.transitions.offer_restored(self.context.queue.clusters[number])
+        for _, cluster in sorted(self.context.queue.clusters.items()):
+            for job in cluster.jobs.values():
+                if job.status in ALIVE and not job.run_id:
+                    self.transitions.requeue(job)
+            self.transitions.offer_all(cluster, cluster.jobs.values())
         self.context.out.clear()
 
     def take_settings(self, settings: ScheddSettings) -> None:

@@ -404,11 +404,10 @@ class Submissions:
     def _queue(self, cluster: Cluster, rows: list[tuple[int, ClassAd]], delivery: Delivery, *, spool: bool) -> None:
         context = self._context
         context.queue.clusters[cluster.number] = cluster
-        jobs: list[Job] = [context.queue.enter(cluster, proc, ad) for proc, ad in rows]
+        jobs = context.queue.enter_all(cluster, rows)
         context.persist(context.queue.cluster_row(cluster))
         context.persist(InsertJobs(cluster.number, tuple([(job.proc, job.own) for job in jobs])))
-        for job in jobs:
-            self._transitions.offer(job)
+        self._transitions.offer_all(cluster, jobs)
         last = f" and {len(jobs) - 1} more, up to {jobs[-1].name}," if len(jobs) > 1 else ""
         context.out.append(job_note(jobs[0].name, "submitted", f"submitted by {cluster.user}{last}"))
         submitted = Submitted(cluster_id=cluster.number, first_proc=jobs[0].proc, last_proc=jobs[-1].proc)
