@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.mutation import Mutation
 
+_FACTORIES = "tests/unit/cores/schedd/factories/test_factories.py"
+_SLURM = "tests/unit/cores/shadow/test_slurm_jobs.py"
+_DEVICES = "tests/unit/cores/devices/test_inventory.py"
+_RESTORED = "tests/unit/cores/schedd/test_restored_queue.py"
+
 STARTD: tuple[Mutation, ...] = (
     Mutation(
         "owner-waits-for-the-longer-grace", "condor_actors/cores/starter/job_run.py",
@@ -286,4 +291,77 @@ MASTER: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/master/test_supervisor.py::test_a_wish_to_end_that_is_not_heard_grows_louder",)),
 )
 
-MUTATIONS: tuple[Mutation, ...] = (*STARTD, *SUBMIT_SIDE, *NEGOTIATOR, *MASTER)
+FACTORIES: tuple[Mutation, ...] = (
+    Mutation(
+        "factory-forgets-where-it-is", "condor_actors/cores/schedd/factories/factories.py",
+        "        context.persist(factory.row(cluster.number))\n        return len(jobs)\n",
+        "        return len(jobs)\n",
+        why="a schedd that dies makes jobs twice",
+        killed_by=(f"{_FACTORIES}::test_a_schedd_that_dies_makes_each_job_once",)),
+    Mutation(
+        "factory-beyond-the-queue", "condor_actors/cores/schedd/factories/factories.py",
+        "        return min(room, free)\n",
+        "        return room\n",
+        why="one submission fills the queue whatever MAX_JOBS_PER_OWNER says",
+        killed_by=(f"{_FACTORIES}::test_the_limits_of_the_queue_hold",)),
+    Mutation(
+        "held-jobs-do-not-wait", "condor_actors/cores/schedd/factories/factories.py",
+        "waiting - counts[JobStatus.IDLE] - counts[JobStatus.HELD],",
+        "waiting - counts[JobStatus.IDLE],",
+        why="a cluster whose jobs are all held makes ever more of them",
+        killed_by=(f"{_FACTORIES}::test_jobs_submitted_on_hold_count_as_waiting",)),
+    Mutation(
+        "edits-are-for-others", "condor_actors/cores/schedd/factories/factories.py",
+        "        for name in factory.edited & ad.own.keys():\n            del ad[name]\n",
+        "",
+        why="condor_qedit of a cluster has no effect on the jobs that it makes afterwards",
+        killed_by=(f"{_FACTORIES}::test_an_edit_of_the_cluster_is_one_of_jobs_to_come",)),
+)
+
+QUEUE: tuple[Mutation, ...] = (
+    Mutation(
+        "priority-is-forgotten-at-a-restart", "condor_actors/cores/schedd/autoclusters.py",
+        "special = PRIORITIES | self._shared(cluster)[0].keys() | {CHARGED_TO}",
+        "special = self._shared(cluster)[0].keys() | {CHARGED_TO}",
+        why="condor_prio counts until the schedd is started again",
+        killed_by=(f"{_RESTORED}::test_restored_jobs_stand_where_they_would_stand_one_by_one",)),
+    Mutation(
+        "all-are-charged-to-the-cluster", "condor_actors/cores/schedd/job_queue.py",
+        "            if is_charged_apart(ad):\n                cluster.apart += 1\n",
+        "            if False:\n                cluster.apart += 1\n",
+        why="jobs that are charged to another group cost their user's own share",
+        killed_by=(f"{_RESTORED}::test_restored_jobs_stand_where_they_would_stand_one_by_one",)),
+)
+
+GRID: tuple[Mutation, ...] = (
+    Mutation(
+        "two-batch-jobs-for-a-run", "condor_actors/cores/shadow/slurm_jobs.py",
+        '[ "$(readlink "$folder/claim")" = "$SLURM_JOB_ID" ] || exit 0\n',
+        "",
+        why="a submission whose answer was lost runs the program twice",
+        killed_by=(f"{_SLURM}::test_of_two_jobs_for_a_run_one_begins",)),
+    Mutation(
+        "jobs-of-anybody", "condor_actors/cores/shadow/slurm_jobs.py",
+        "parts[0].isdecimal() and parts[4].startswith(NAME_PREFIX):",
+        "parts[0].isdecimal():",
+        why="another program's batch job is taken for one of ours, and removed",
+        killed_by=(f"{_SLURM}::test_only_jobs_of_ours_are_read",)),
+    Mutation(
+        "names-are-commands", "condor_actors/cores/shadow/slurm_jobs.py",
+        """    quoted = {name: shlex.quote(path).replace("'", "'\\\\''") for name, path in inner.items()}\n""",
+        """    quoted = {name: path.replace("'", "'\\\\''") for name, path in inner.items()}\n""",
+        why="the name of an output file runs as a command",
+        killed_by=(f"{_SLURM}::test_names_with_quotes_and_blanks_are_no_commands",)),
+)
+
+DEVICES: tuple[Mutation, ...] = (
+    Mutation(
+        "devices-of-all", "condor_actors/cores/devices/slot_devices.py",
+        "others=tuple(path for path in machine if path not in mine))",
+        "others=())",
+        why="a job opens the device of the job beside it",
+        killed_by=(f"{_DEVICES}::test_the_files_of_others",)),
+)
+
+MUTATIONS: tuple[Mutation, ...] = (
+    *STARTD, *SUBMIT_SIDE, *FACTORIES, *QUEUE, *GRID, *DEVICES, *NEGOTIATOR, *MASTER)
