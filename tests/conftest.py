@@ -3,8 +3,8 @@
 A busy machine is no failure, and a search for new examples is not what decides whether a change is good:
 ``CONDOR_NEW_EXAMPLES=1`` looks for others.
 
-``make test`` has two workers for each processor (``-n auto --dist loadfile``).  What is marked ``alone``
-depends on what else the machine does (who types, what time it is, how busy it is): nothing runs beside it.
+``make test`` has three workers for each processor (``-n auto --dist loadfile``).  What is marked ``alone`` depends on
+what else the machine does (who types, what time it is, how busy it is): nothing runs beside it, and it comes last.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from tests.harness.alone import Turns
+from tests.harness.schedule import SlowFirst, in_order
 from tests.pool_fixture import PersonalPool, fresh_folder
 
 settings.register_profile("steady", deadline=None, derandomize=not os.environ.get("CONDOR_NEW_EXAMPLES"))
@@ -31,8 +32,19 @@ FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two for each processor: most tests of pools wait for processes."""
-    return min(MOST_WORKERS, 2 * len(os.sched_getaffinity(0)))
+    """Three for each processor: most tests of pools wait for processes."""
+    return min(MOST_WORKERS, 3 * len(os.sched_getaffinity(0)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SlowFirst:
+    """Which worker gets what, and when."""
+    return SlowFirst(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow files first, those that need the machine to themselves last."""
+    items[:] = in_order(items)
 
 
 def pytest_configure(config: pytest.Config) -> None:
