@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from condor_actors.config.parameters import find_parameter
 from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
 from condor_actors.config.parameters.of_htcondor import NAMES, groups
 from condor_actors.cores.submit_commands import COMMANDS, Standing
-from condor_actors.tools.jobs.job_commands import COMMANDS as JOB_COMMANDS
-from condor_actors.tools.lib.flags import NO_DEBUG, Flag
-from condor_actors.tools.lib.job_actions import COMMON
+from condor_actors.tools.lib.flags import NO_DEBUG
+from condor_actors.tools.manual.sources import flags_of
 
 MARK = "<!-- submit commands -->"
 OPTIONS_MARK = "<!-- options -->"
@@ -31,15 +28,6 @@ def parameters() -> str:
     lines += [f"| {became} | {' '.join(f'`{name}`' for name in names)} |" for became, names in groups(known).items()]
     accepted = " ".join(f"`{name}`" for name in sorted(NOT_IN_FORCE))
     return "\n".join([*lines, f"| accepted and checked, not in force yet | {accepted} |"]).replace("<>", "&lt;&gt;")
-
-
-def flags_of(command: str) -> tuple[Flag, ...]:
-    """The table of a command's flags."""
-    if command in JOB_COMMANDS:
-        return (*JOB_COMMANDS[command][1], *COMMON)
-    (entry,) = entry_points(group="console_scripts", name=command)
-    flags: tuple[Flag, ...] = import_module(entry.value.partition(":")[0]).FLAGS
-    return flags
 
 
 def options() -> str:

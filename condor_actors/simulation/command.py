@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from condor_actors.config import ConfigError
+from condor_actors.tools.manual.described_parser import DescribedParser
 
 __all__ = ["main"]
 
@@ -75,9 +76,9 @@ def _policies(text: str) -> list[str]:
     return chosen
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="condor_simulate", description="Simulate a pool with the decisions of the "
-                                     "production's own cores.", allow_abbrev=False)
+def command_parser() -> argparse.ArgumentParser:
+    """The reader of its words."""
+    parser = DescribedParser(prog="condor_simulate", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     paper = commands.add_parser("paper-1988", help="the month of 1988 under four policies, as one HTML page")
     paper.add_argument("--seeds", type=_positive, default=30, metavar="N", help="months per policy (default 30)")
@@ -320,7 +321,7 @@ def _run(words: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if words is None else words)
     if given and given[0].split("=")[0] == "--seed":
         given.insert(0, "replay")
-    arguments = _parser().parse_args(given)
+    arguments = command_parser().parse_args(given)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
         return run(arguments)

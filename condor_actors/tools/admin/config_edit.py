@@ -16,27 +16,24 @@ from pathlib import Path
 
 from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
-from condor_actors.tools.lib.command import framed
+from condor_actors.tools.lib.command import framed, help_of, reminder_of
 
 __all__ = ["check", "edit", "main"]
 
-USAGE = """\
-Usage: condor_config check [FILE...]
-
-Reads the configuration (with the FILEs last, as if they stood in LOCAL_CONFIG_DIR), says what is wrong with it,
-and what would have to be restarted for it to take effect. Nothing is applied. Exit status 1 if something is wrong.
-"""
 
 
 @framed
 def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_config``; the exit status."""
     given = list(sys.argv[1:] if words is None else words)
+    if given[:1] in (["-h"], ["-help"], ["--help"]):
+        print(help_of("condor_config"))
+        return 0
     if given[:1] != ["check"]:
-        if given and given[:1] not in (["-help"], ["--help"]):
+        if given:
             print(f"condor_config: {given[0]} is nothing that it can do", file=sys.stderr)
-        print(USAGE, end="", file=sys.stderr if given[:1] not in (["-help"], ["--help"]) else sys.stdout)
-        return 0 if given[:1] in (["-help"], ["--help"]) else 1
+        print(reminder_of("condor_config"), file=sys.stderr)
+        return 1
     try:
         return check([Path(word) for word in given[1:]])
     except ConfigError as error:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from condor_actors.config import Config, ConfigError, all_parameters, find_parameter, load_config, nearest_word
-from condor_actors.tools.lib.command import framed
+from condor_actors.tools.lib.command import framed, help_of, reminder_of
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given, MissingValue, RefusedFlag, UnknownFlag, parse
 
 if TYPE_CHECKING:
@@ -60,35 +60,6 @@ FLAGS: Final = (
     Flag("trace", 2, idle="-verbose shows where a value comes from"),
     *(Flag(name, 2 if name[0] in "ms" else 3) for name in DAEMONS),
 )
-USAGE: Final = """\
-Usage: condor_config_val [options] NAME...
-       condor_config_val [options] -dump [PATTERN...] | -summary | -unused | -config
-       condor_config_val use CATEGORY[:TEMPLATE] [-expand]
-       condor_config_val -help NAME...
-
-  what is shown:
-    -verbose        also the file and line, the text as written, and the default
-    -raw            the text as written (the default of -dump)
-    -expand         with macros replaced (the default otherwise)
-    -default        the default
-    -dump           all names, or those that match a pattern
-    -summary        what differs from the defaults, by file
-    -unused         names that were set and that nobody reads, with the nearest known one; of a living daemon,
-                    names that were set and that it does not read
-    -used           of a living daemon: what it reads
-    -evaluate       of a living daemon: the value as an expression about the daemon's own ad
-    -config         the files that were read
-    -macro          expand the words themselves
-    -writeconfig FILE   write everything that was set into one file; - for the output
-  whose configuration:
-    -subsystem NAME, -local-name NAME   as that daemon of this machine sees it
-    -root-config FILE                   in place of the usual first file
-    -name MACHINE, -address '<host:port>', -pool HOST[:PORT],
-    -master | -schedd | -startd | -collector | -negotiator    of a living daemon
-  changing a living daemon (see ENABLE_PERSISTENT_CONFIG):
-    -set 'NAME = value' | -unset NAME | -rset 'NAME = value' | -runset NAME
-    -edit           open the file that comes last in an editor, check it, and keep it if it is right
-"""
 
 
 class Complaint(Exception):
@@ -126,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"Note: {item.word} has no effect: {item.idle}", file=sys.stderr)
         return _do(wishes)
     except UnknownFlag as error:
-        print(f"{error.word} is not a valid argument\n{USAGE}", file=sys.stderr)
+        print(f"{error.word} is not a valid argument\n{reminder_of('condor_config_val')}", file=sys.stderr)
     except MissingValue as error:
         print(f"{error.word} requires an argument", file=sys.stderr)
     except (Complaint, ConfigError, RefusedFlag) as error:
@@ -186,7 +157,7 @@ def _local(wishes: Wishes) -> int:
     if not wishes.words:
         if wishes.has("config"):
             return 0
-        print(USAGE, file=sys.stderr)
+        print(reminder_of("condor_config_val"), file=sys.stderr)
         return 1
     status = 0
     for name in wishes.words:
@@ -401,7 +372,7 @@ def _use(wishes: Wishes) -> int:
 
 def _help(words: Sequence[str]) -> int:
     if not words:
-        print(USAGE, end="")
+        print(help_of("condor_config_val"))
         return 0
     from condor_actors.config.reference import described
 

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from condor_actors.tools.lib.flags import Flag
 from condor_actors.tools.lib.masters import AdminTool, run
 
 __all__ = ["COMMANDS", "off", "on", "reconfig", "restart"]
@@ -15,21 +16,18 @@ __all__ = ["COMMANDS", "off", "on", "reconfig", "restart"]
 COMMANDS = {tool.name: tool for tool in (
     AdminTool(
         name="condor_on", command="on", stops=False, words=("Spawn-All-Daemons", "Spawn-Daemon"),
-        does="Has masters start their daemons.",
     ),
     AdminTool(
         name="condor_off", command="off", stops=True, words=("Kill-All-Daemons", "Kill-Daemon"),
-        does="Has masters stop their daemons; the master itself stays unless -master is given.",
     ),
     AdminTool(
         name="condor_restart", command="restart", stops=True, words=("Restart", "Restart"),
-        does="Has masters stop their daemons and start them anew, themselves included.",
     ),
     AdminTool(
         name="condor_reconfig", command="reconfig", stops=False, words=("Reconfig", "Reconfig"),
-        does="Has masters and their daemons read the configuration again.",
     ),
 )}
+TABLES: Mapping[str, tuple[Flag, ...]] = {name: tool.flags() for name, tool in COMMANDS.items()}
 
 
 def _entry(name: str) -> Callable[[], int]:

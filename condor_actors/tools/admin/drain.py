@@ -35,26 +35,11 @@ FLAGS = (
     Flag("start", 2, 1),
     Flag("verbose", 4),
 )
-USAGE = """Usage: condor_drain [OPTIONS] machine
-
-OPTIONS:
--cancel           Stop draining.
--graceful         (the default) Honor MaxVacateTime and MaxJobRetirementTime.
--quick            Honor MaxVacateTime but not MaxJobRetirementTime.
--fast             Honor neither MaxVacateTime nor MaxJobRetirementTime.
--resume-on-completion    When done draining, resume normal operation.
--exit-on-completion      When done draining, the startd exits.
--restart-on-completion   When done draining, the startd restarts.
--reason <text>    Why.
--request-id <id>  Specific request id to cancel (optional).
--check <expr>     Must be true for all slots, else no draining.
--start <expr>     Change START expression to this while draining.
--pool <host>      Ask this central manager for the machine."""
 
 
 def main() -> int:
     """Entry of ``condor_drain``."""
-    return run(FLAGS, USAGE, _answer, words=Words(
+    return run(FLAGS, "condor_drain", _answer, words=Words(
         unknown="ERROR: unexpected argument: {word}", unknown_status=2, failure="ERROR: {text}", help_stream="err",
         missing="condor_drain: '{word}' requires another argument"))  # fmt: skip
 

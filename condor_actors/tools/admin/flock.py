@@ -1,38 +1,22 @@
-"""``condor_flock``: which other pools this one trusts.
-
-    condor_flock invite [--address HOST[:PORT]] [--gateway HOST[:PORT]|none]
-    condor_flock accept INVITATION|- [--fingerprint HEX]
-    condor_flock list
-    condor_flock revoke POOL...
-    condor_flock limit POOL [--quota CORES] [--machines EXPR] [--times WHEN] [--rank below|alike] [--jobs EXPR]
-                            [--users LIST] [--refuse LIST] [--send-jobs EXPR] [--send-users LIST] [--send-refuse LIST]
-    condor_flock status
-    condor_flock report
-
-Two pools lend each other machines when each has accepted the other's invitation, and the configuration says what
-for: FLOCK_TO names the pools to which jobs go that this pool cannot serve, FLOCK_FROM those whose jobs are run here.
-On which terms, limit says: how much that partner may have here at once, which machines, when, and whether
-its jobs come after local ones; which of its jobs and users are taken; which jobs and users of ours go there.
-An empty value takes a term back; without options the terms are shown.
-Where GATEWAY_HOST names a gateway, an invitation says where other pools dial it: there, or at --gateway; with
-"--gateway none" this pool's gateway dials theirs. What the gateways reach and carry, status says; what the
-pools have lent each other, report.
-"""
+"""``condor_flock``: which other pools this one trusts, and on which terms they lend each other machines."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from condor_actors.tools.lib.command import ToolError, framed
+from condor_actors.tools.lib.command import ToolError, framed, help_of
 
 if TYPE_CHECKING:
     from condor_actors.classads import ClassAd
     from condor_actors.config import Config
     from condor_actors.wire.authority import PoolFiles
     from condor_actors.wire.partners.partner_store import Partner
+
+TERMS = ("quota", "machines", "times", "rank", "jobs", "users", "refuse", "send-jobs", "send-users", "send-refuse")
+OPTIONS: Mapping[str, tuple[str, ...]] = {"invite": ("address", "gateway"), "accept": ("fingerprint",), "limit": TERMS}
 
 
 @framed
@@ -42,11 +26,14 @@ def main(words: Sequence[str] | None = None) -> int:
     commands = {"invite": invite, "accept": accept, "list": list_partners, "revoke": revoke, "status": status,
                 "report": report, "limit": limit}
     if not words or words[0] in ("-h", "-help", "--help"):
-        sys.stdout.write(f"Usage:\n{__doc__.partition(chr(10) * 2)[2]}")
+        print(help_of("condor_flock"))
         return 0 if words else 1
     if words[0] not in commands:
         sys.stderr.write(f"condor_flock: unknown command {words[0]!r}; one of {', '.join(commands)}\n")
         return 1
+    if {"-h", "-help", "--help"} & set(words):
+        print(help_of(f"condor_flock {words[0]}"))
+        return 0
     try:
         commands[words[0]](words[1:])
     except (ToolError, ValueError) as error:
@@ -125,7 +112,7 @@ def invite(words: Sequence[str]) -> None:
     from condor_actors.wire.nodes import is_address, parse_node
     from condor_actors.wire.partners.invitation import fingerprint_text, invitation_text
 
-    given, rest = _values(words, "address", "gateway")
+    given, rest = _values(words, *OPTIONS["invite"])
     if rest:
         raise ToolError(f"invite takes no {rest[0]!r}")
     config, files = _setting()
@@ -151,7 +138,7 @@ def accept(words: Sequence[str]) -> None:
     from condor_actors.wire.partners.invitation import fingerprint_text, parse_invitation
     from condor_actors.wire.partners.partner_store import changed_partners
 
-    options, rest = _values(words, "fingerprint")
+    options, rest = _values(words, *OPTIONS["accept"])
     if len(rest) != 1:
         raise ToolError("accept takes one invitation, or - to read it from standard input")
     config, files = _setting()
@@ -241,15 +228,12 @@ def revoke(words: Sequence[str]) -> None:
               "machines here. (There they begin again when their leases have run out.)")
 
 
-TERMS = ("quota", "machines", "times", "rank", "jobs", "users", "refuse", "send-jobs", "send-users", "send-refuse")
-
-
 def limit(words: Sequence[str]) -> None:
     """Show a partner's terms, or change them."""
     from condor_actors.cores.flock_terms import changed_terms, terms_entry
     from condor_actors.wire.partners.partner_store import changed_partners, read_partners
 
-    given, names = _values(words, *TERMS)
+    given, names = _values(words, *OPTIONS["limit"])
     if len(names) != 1:
         raise ToolError("limit takes the name of one pool; condor_flock list shows them")
     name = names[0]

@@ -17,18 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from condor_actors.addresses import split_address
-from condor_actors.tools.lib.command import framed
-
-USAGE = """Usage: condor_manhole [-i KEYFILE] DAEMON [EXPRESSION]
-
-Opens a Python prompt in a daemon of this machine (master, collector, negotiator,
-schedd, startd), or evaluates one expression there:
-
-    condor_manhole schedd "story('12.0')"
-
-The daemon must run with MANHOLE = unix (or loopback) and list your public key
-in MANHOLE_AUTHORIZED_KEYS. help() at the prompt says what there is.
-"""
+from condor_actors.tools.lib.command import framed, help_of, reminder_of
 
 
 @framed
@@ -41,10 +30,10 @@ def main(words: Sequence[str] | None = None) -> int:
     if words[:1] == ["-i"] and len(words) > 1:
         key, words = words[1], words[2:]
     if not words or words[0] in ("-h", "-help", "--help"):
-        sys.stdout.write(USAGE)
+        print(help_of("condor_manhole"))
         return 0 if words else 1
     if words[0].startswith("-"):
-        sys.stderr.write(f"condor_manhole: {words[0]} is no option\n{USAGE}")
+        sys.stderr.write(f"condor_manhole: {words[0]} is no option\n{reminder_of('condor_manhole')}\n")
         return 1
     ssh = shutil.which("ssh")
     if ssh is None:

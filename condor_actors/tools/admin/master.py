@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from condor_actors.tools.lib import contact
-from condor_actors.tools.lib.command import framed
+from condor_actors.tools.lib.command import framed, help_of, reminder_of
 from condor_actors.tools.lib.flags import Flag, MissingValue, RefusedFlag, UnknownFlag, parse
 from condor_actors.tools.lib.ready_channel import ReadyChannel
 
@@ -24,16 +24,6 @@ FLAGS = (
     Flag("t", refused="a daemon writes to its log; -f keeps the master in the foreground, and tail -f shows the log"),
     Flag("n", takes=1), Flag("local-name", 2, takes=1), Flag("config", takes=1),
 )  # fmt: skip
-USAGE = """\
-Usage: condor_master [-f] [-n NAME] [-config FILE]
-
-Starts the master of this machine, which keeps the daemons of DAEMON_LIST running.
-
-    -f | -b         stay in the foreground, or go to the background (the default)
-    -n NAME         the master's name, in place of MASTER_NAME
-    -config FILE    the configuration, in place of CONDOR_CONFIG
-    -help, -version
-"""
 
 
 @framed
@@ -42,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         given = {item.name: item.values for item in parse(sys.argv[1:] if words is None else words, FLAGS)}
     except (UnknownFlag, MissingValue) as error:
-        print(f"condor_master: cannot read {error.word}\n{USAGE}", file=sys.stderr)
+        print(f"condor_master: cannot read {error.word}\n{reminder_of('condor_master')}", file=sys.stderr)
         return 1
     except RefusedFlag as error:
         print(f"condor_master: {error}", file=sys.stderr)
@@ -51,7 +41,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print("condor_master: -b is the opposite of -f", file=sys.stderr)
         return 1
     if "help" in given or "" in given:
-        print(USAGE, end="")
+        print(help_of("condor_master"))
         return 0 if "help" in given else 1
     if "version" in given:
         from condor_actors.tools.pool.version import platform_line, version_line

@@ -32,6 +32,7 @@ from condor_actors.machine.supervisor.process_marks import (
 from condor_actors.tools.lib.command import framed
 from condor_actors.tools.lib.personal_setup import PersonalFiles, Setup, SetupError, default_folder
 from condor_actors.tools.lib.ready_channel import ReadyChannel
+from condor_actors.tools.manual.described_parser import DescribedParser
 from condor_actors.wire.blocking import Client, WireError, connect
 
 __all__ = ["main"]
@@ -52,7 +53,7 @@ class PersonalError(Exception):
 @framed
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; its exit status is returned."""
-    options = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    options = command_parser().parse_args(sys.argv[1:] if arguments is None else arguments)
     files = PersonalFiles(Path(options.dir).expanduser().absolute() if options.dir else default_folder())
     try:
         if options.command == "start":
@@ -67,8 +68,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="condor_personal", description="A private pool of separate daemons.")
+def command_parser() -> argparse.ArgumentParser:
+    """The reader of its words."""
+    parser = DescribedParser(prog="condor_personal")
     commands = parser.add_subparsers(dest="command", required=True, metavar="start|env|status|stop")
     for name, text in (
         ("start", "start the pool, or find that it runs"),
@@ -77,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         ("stop", "stop the pool; its queue stays for the next start"),
     ):
         command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("--dir", "-dir", metavar="DIR", help=f"the pool's folder (default {default_folder()})")
+        command.add_argument("--dir", "-dir", metavar="DIR", help="the pool's folder (default ~/.condor/personal)")
         if name == "start":
             command.add_argument("--slots", "-slots", type=int, metavar="N", help="how many slots (one a core)")
             command.add_argument("--config", "-config", type=Path, metavar="FILE", help="more settings to keep")

@@ -1,12 +1,4 @@
-"""``condor_pool``: make a pool's authority, let machines in, put them out.
-
-    condor_pool create [--name POOL] [--host NAME]... [--interface ADDRESS] [--no-config]
-    condor_pool token [--lifetime TIME] [--roles ROLE,...] [--address HOST[:PORT]]
-    condor_pool join TOKEN [HOST[:PORT]] [--execute] [--submit] [--host NAME]... [--no-config]
-    condor_pool list
-    condor_pool revoke SERIAL|HOST...
-    condor_pool show
-"""
+"""``condor_pool``: make a pool's authority, let machines in, put them out."""
 
 from __future__ import annotations
 
@@ -15,11 +7,11 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condor_actors.tools.lib.command import framed
+from condor_actors.tools.lib.command import framed, help_of
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
@@ -28,6 +20,12 @@ if TYPE_CHECKING:
 CONFIG_NAME = "05-pool.config"
 FIRST_FILE = Path("/etc/condor/condor_config")
 """Written on a machine that has no configuration at all."""
+OPTIONS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "create": (("name", "host", "interface"), ("no-config",)),
+    "token": (("lifetime", "roles", "address"), ()),
+    "join": (("host",), ("no-config", "execute", "submit")),
+}
+"""Of each word: the options that take a value, and those that take none."""
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -48,11 +46,14 @@ def main(words: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if words is None else words)
     commands = {"create": create, "token": token, "join": join, "list": list_issued, "revoke": revoke, "show": show}
     if not words or words[0] in ("-h", "-help", "--help"):
-        sys.stdout.write(f"Usage:\n{__doc__.partition(chr(10) * 2)[2]}")
+        print(help_of("condor_pool"))
         return 0 if words else 1
     if words[0] not in commands:
         sys.stderr.write(f"condor_pool: unknown command {words[0]!r}; one of {', '.join(commands)}\n")
         return 1
+    if {"-h", "-help", "--help"} & set(words):
+        print(help_of(f"condor_pool {words[0]}"))
+        return 0
     try:
         commands[words[0]](words[1:])
     except (PoolToolError, AuthorityError, BadCredentials, BadNode, BadToken, ConfigError, WireError) as error:
@@ -64,8 +65,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _options(words: Sequence[str], values: Sequence[str], switches: Sequence[str] = ()) -> tuple[dict[str, Any],
-                                                                                               list[str]]:
+def _options(words: Sequence[str], values: Sequence[str], switches: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Options (a list for each that takes a value, True for a switch) and operands."""
     found: dict[str, Any] = {}
     operands = []
@@ -106,7 +106,7 @@ def create(words: Sequence[str]) -> None:
     from condor_actors.wire.authority import create_pool
     from condor_actors.wire.idtokens.signing_keys import SigningKeys
 
-    options, operands = _options(words, ("name", "host", "interface"), ("no-config",))
+    options, operands = _options(words, *OPTIONS["create"])
     if operands:
         raise PoolToolError(f"create takes no {operands[0]!r}")
     config, files = _setting()
@@ -207,7 +207,7 @@ def token(words: Sequence[str]) -> None:
     from condor_actors.wire.tokens import DEFAULT_LIFE_S, TokenStore
     from condor_actors.wire.trust import ROLES
 
-    options, operands = _options(words, ("lifetime", "roles", "address"))
+    options, operands = _options(words, *OPTIONS["token"])
     if operands:
         raise PoolToolError(f"token takes no {operands[0]!r}")
     config, files = _setting()
@@ -257,7 +257,7 @@ def join(words: Sequence[str]) -> None:
     from condor_actors.wire.nodes import TlsNode, tls_node
     from condor_actors.wire.tokens import Token
 
-    options, operands = _options(words, ("host",), ("no-config", "execute", "submit"))
+    options, operands = _options(words, *OPTIONS["join"])
     if not 1 <= len(operands) <= 2:
         raise PoolToolError("join takes the token, and the central manager's address if it is not the token's")
     config, files = _setting()

@@ -26,15 +26,11 @@ FLAGS = (
     Flag("constraint", 1, 1),
     Flag("all", 2),
 )
-USAGE = (
-    "Usage: condor_vacate [-graceful | -fast] [-pool host] "
-    "[-name machine | -addr <ip:port> | -constraint expr | -all] [machine ...]"
-)
 
 
 def main() -> int:
     """Entry of ``condor_vacate``."""
-    return run(FLAGS, USAGE, _vacate, words=Words.of("condor_vacate"))
+    return run(FLAGS, "condor_vacate", _vacate, words=Words.of("condor_vacate"))
 
 
 def _vacate(given: Sequence[Given]) -> int:

@@ -23,7 +23,7 @@ from condor_actors.dag.reader import read_dag, refuse_cycle
 from condor_actors.dag.scope import Reading, joined
 from condor_actors.tools.dag.dag_files import read_text
 from condor_actors.tools.dag.node_description import describe, folder_of
-from condor_actors.tools.lib.command import ToolError, Words, operands_of, run
+from condor_actors.tools.lib.command import ToolError, Words, operands_of, reminder_of, run
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import Flag, Given
 
@@ -59,7 +59,7 @@ class _Wanted:
 
 def main() -> int:
     """Entry of ``condor_dag_checker``."""
-    return run(FLAGS, USAGE, _answer, words=Words(
+    return run(FLAGS, "condor_dag_checker", _answer, words=Words(
         unknown="ERROR: Unknown command line option '{word}'\n{usage}", unknown_status=FAILED))
 
 
@@ -67,7 +67,7 @@ def _answer(given: Sequence[Given]) -> int:
     names = {item.name for item in given}
     files = operands_of(given)
     if not files:
-        raise ToolError(f"ERROR: No DAG file(s) provided for linting.\n{USAGE}", FAILED)
+        raise ToolError(f"ERROR: No DAG file(s) provided for linting.\n{reminder_of('condor_dag_checker')}", FAILED)
     if {"json", "statistics"} <= names:
         raise ToolError("ERROR: Multiple print styles specified: -json and -statistics", FAILED)
     config = load("SUBMIT")
@@ -190,21 +190,6 @@ def _print(file: str, mistakes: Sequence[DagError], facts: dict[str, object]) ->
         print()
 
 
-USAGE = """Usage: condor_dag_checker [options] <DAG File> [<DAG File> ...]
-    Shows every mistake of DAG files, with file and line.
-
-    [options]
-      -AllowIllegalChars    names of nodes may have a +
-      -UseDagDir            paths begin at the folder of each DAG file
-      -[No]JoinNodes        whether many parents and many children share a join (default: they do)
-      -json                 print the results as JSON
-      -Statistics           print figures of the DAG
-      -CheckJDL             also read the submit descriptions of nodes
-      -CheckScripts         also look whether the scripts are programs
-      -CheckSubDags         also read the DAG files of SUBDAG nodes
-      -CheckExternalFiles   all three
-      -Strict               a file that these look for and that is not there is a mistake
-      -help -version"""
 
 if __name__ == "__main__":
     sys.exit(main())

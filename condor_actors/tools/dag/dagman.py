@@ -48,7 +48,7 @@ from condor_actors.tools.dag.dag_flags import SHARED, DagOptions, inherited_word
 from condor_actors.tools.dag.journal import Journal, JournalError, digest_of
 from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
 from condor_actors.tools.dag.submitter import SCHEDD_AWAY, Submitter
-from condor_actors.tools.lib.command import ToolError, run
+from condor_actors.tools.lib.command import ToolError, reminder_of, run
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import Flag, Given
 from condor_actors.tools.pool.version import version_line
@@ -74,7 +74,7 @@ class _ScheddAwayError(Exception):
 
 def main() -> int:
     """Entry of ``condor_dagman``."""
-    return run(FLAGS, USAGE, _answer)
+    return run(FLAGS, "condor_dagman", _answer)
 
 
 def _answer(given: Sequence[Given]) -> int:
@@ -82,7 +82,7 @@ def _answer(given: Sequence[Given]) -> int:
     signal.signal(signal.SIGUSR1, lambda number, _: told.append(number))
     options = options_of([item for item in given if item.name not in ("p", "f", "l", "csdversion", "dot")])
     if not options.files:
-        raise ToolError(f"ERROR: no DAG file is given\n{USAGE}")
+        raise ToolError(f"ERROR: no DAG file is given\n{reminder_of('condor_dagman')}")
     files = DagFiles(options.primary, len(options.files) > 1, options.texts.get("outfile_dir", ""))
     out = os.environ.get("_CONDOR_DAGMAN_LOG") or files.out
 
@@ -387,10 +387,6 @@ def _run(made: _Made, files: DagFiles, told: list[int], say: Callable[[str], Non
     return status[0]
 
 
-USAGE = """Usage: condor_dagman -f -l . -Lockfile FILE -Dag FILE [-Dag FILE ...] [options]
-    Runs a DAG; condor_submit_dag submits the job that calls it, and says what the options mean.
-
-    -dot    write the DOT file, and run nothing"""
 
 if __name__ == "__main__":
     sys.exit(main())

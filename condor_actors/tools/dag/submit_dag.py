@@ -25,7 +25,7 @@ from condor_actors.submit.quoting import parse_environment
 from condor_actors.tools.dag.dag_files import DagFiles, read_text
 from condor_actors.tools.dag.dag_flags import SHARED, DagOptions, inherited_words, options_of
 from condor_actors.tools.dag.node_description import folder_of
-from condor_actors.tools.lib.command import ToolError, Words, run
+from condor_actors.tools.lib.command import ToolError, Words, reminder_of, run
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import Flag, Given
 from condor_actors.tools.pool.version import version_line
@@ -53,7 +53,7 @@ REMOVAL_S = 86400
 
 def main() -> int:
     """Entry of ``condor_submit_dag``."""
-    return run(FLAGS, USAGE, _answer, words=Words(
+    return run(FLAGS, "condor_submit_dag", _answer, words=Words(
         unknown="ERROR: unknown option {word}\n{usage}", missing="ERROR: {word} argument needs a value\n{usage}"))
 
 
@@ -63,7 +63,7 @@ def _answer(given: Sequence[Given]) -> int:
     words = {item.name: item.values[0] if item.values else "" for item in given if item.name in own}
     appended = [item.values[0] for item in given if item.name == "append"]
     if not options.files:
-        raise ToolError(f"ERROR: no dag file specified; aborting.\n{USAGE}")
+        raise ToolError(f"ERROR: no dag file specified; aborting.\n{reminder_of('condor_submit_dag')}")
     config = load("DAGMAN")
     files = DagFiles(options.primary, len(options.files) > 1, options.texts.get("outfile_dir", ""))
     dag = _read(options, config)
@@ -258,27 +258,6 @@ def _submit(files: DagFiles, words: dict[str, str]) -> int:
     return 0
 
 
-USAGE = """Usage: condor_submit_dag [options] dag_file [dag_file_2 ... dag_file_n]
-    Submits the job that runs the DAG of these files.
-
-    [options]
-      -no_submit                    make the submit description, submit nothing
-      -force                        forget an earlier run: remove its files, put its rescue files aside
-      -update_submit                an earlier submit description is no error
-      -maxidle N  -maxjobs N        idle jobs and nodes in the queue at once
-      -maxpre N  -maxpost N  -maxhold N    scripts at once
-      -AutoRescue 0|1               whether to go on from the newest rescue file
-      -DoRescueFrom N  -RescueFile FILE  -load_save FILE    go on from this one
-      -DoRecovery                   go on from where a killed run was
-      -usedagdir                    paths begin at the folder of each DAG file
-      -outfile_dir FOLDER           where dagman.out goes
-      -config FILE                  configuration of this DAG
-      -append COMMAND  -insert_sub_file FILE    commands for the submit description
-      -batch-name NAME  -priority N  -notification VALUE  -lockfile FILE  -dagman PROGRAM
-      -import_env  -include_env NAME[,NAME...]  -insert_env NAME=VALUE[;NAME=VALUE...]
-      -AlwaysRunPost  -DontAlwaysRunPost  -suppress_notification  -dont_suppress_notification
-      -no_recurse  -do_recurse      whether the submit files of SUBDAGs are made now
-      -remote SCHEDD  -debug LEVEL  -verbose  -help  -version"""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -21,7 +21,6 @@ import argparse
 import contextlib
 import errno
 import hashlib
-import inspect
 import json
 import os
 import re
@@ -35,7 +34,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import attrs
 
@@ -45,17 +43,14 @@ from condor_actors.machine.native.image import Image, ImageDamaged, is_image, la
 from condor_actors.machine.native.programs import NativeProgramMissing, runtime_path
 from condor_actors.machine.native.shadow import EventKind, ShadowEvent, ShadowHost, Task
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL
-from condor_actors.tools.lib.command import framed
+from condor_actors.tools.jobs.checkpoint_options import PARSERS, BadCall
+from condor_actors.tools.lib.command import framed, help_of
 
 USAGE = 1
 HELPERS_PAUSE_S = 0.25
 PATIENCE_S = 600.0
 MOST_NAMES = 10_000
 _UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-class _Refused(Exception):
-    """A mistake of the caller, told in one message."""
 
 
 @attrs.define
@@ -69,36 +64,13 @@ class _Options:
 def _interval_s(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
     if not match or float(match[1]) <= 0:
-        raise _Refused(f"--every {text}: not a time; give seconds, or a number with s, m or h, as 60s")
+        raise BadCall(f"--every {text}: not a time; give seconds, or a number with s, m or h, as 60s")
     return float(match[1]) * _UNITS_S[match[2]]
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _Refused(f"{self.prog.partition(' ')[2]}: {message}; see {self.prog} --help")
-
-
-def _parser(command: str, purpose: str) -> _Parser:
-    return _Parser(prog=f"condor_checkpoint {command}", description=purpose, allow_abbrev=False)
-
-
-def _parser_of_runs(command: str, purpose: str, image: str) -> _Parser:
-    """What ``run`` and ``restart`` have in common; IMAGE says where checkpoints go."""
-    parser = _parser(command, purpose)
-    parser.add_argument("--every", metavar="TIME", help="checkpoints on a timer: 60, 60s, 10m, 1h")
-    parser.add_argument("--image", metavar="FILE", help=f"where checkpoints go (default: {image})")
-    parser.add_argument(
-        "--job-root",
-        metavar="DIR",
-        help="the program uses no files but those below DIR, and reads those that every program needs",
-    )
-    parser.add_argument("--statistics", action="store_true", help="tell at the end what was done")
-    return parser
 
 
 def _options_of(parsed: argparse.Namespace) -> _Options:
     if parsed.job_root is not None and not os.path.isdir(parsed.job_root):
-        raise _Refused(f"--job-root {parsed.job_root}: no such directory")
+        raise BadCall(f"--job-root {parsed.job_root}: no such directory")
     return _Options(
         every_s=None if parsed.every is None else _interval_s(parsed.every),
         image=parsed.image,
@@ -241,13 +213,11 @@ def _start(executable: str, task: Task, options: _Options) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    parser = _parser_of_runs("run", "Run a program under the runtime.", "the program's name with .ckpt")
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- PROGRAM ARGUMENTS")
-    parsed = parser.parse_args(words)
+    parsed = PARSERS["run"]().parse_args(words)
     options = _options_of(parsed)
     command = parsed.words[1:] if parsed.words[:1] == ["--"] else parsed.words
     if not command:
-        raise _Refused("run: which program? condor_checkpoint run -- PROGRAM ARGUMENTS")
+        raise BadCall("run: which program? condor_checkpoint run -- PROGRAM ARGUMENTS")
     program = command[0]
     found = program if "/" in program else shutil.which(program)
     if not found or not os.path.exists(found):
@@ -294,7 +264,7 @@ def _hold(image: str) -> socket.socket | None:
 def _held(image: str) -> socket.socket:
     held = _hold(image)
     if held is None:
-        raise _Refused(f"{image}: the checkpoints of a program that runs go there; name another file with --image")
+        raise BadCall(f"{image}: the checkpoints of a program that runs go there; name another file with --image")
     return held
 
 
@@ -310,20 +280,18 @@ def _place(program: str, wanted: str | None) -> tuple[str, socket.socket]:
             if number > 1:
                 _say(f"{name}.ckpt is of another run; the checkpoints of this one go to {image}")
             return image, held
-    raise _Refused(f"{name}.ckpt: there are {MOST_NAMES} of that name; remove some, or name a file with --image")
+    raise BadCall(f"{name}.ckpt: there are {MOST_NAMES} of that name; remove some, or name a file with --image")
 
 
 def _restart(words: Sequence[str]) -> int:
-    parser = _parser_of_runs("restart", "Continue a program from a checkpoint.", "FILE itself")
-    parser.add_argument("file", metavar="FILE")
-    parsed = parser.parse_args(words)
+    parsed = PARSERS["restart"]().parse_args(words)
     options = _options_of(parsed)
     path = os.path.abspath(parsed.file)
     _whole(path)
     held = _held(path)
     image = _verified(latest_image(path))
     if image.cpu_level > level_of_machine():
-        raise _Refused(f"{path}: needs a processor of level x86-64-v{image.cpu_level}, this one has less")
+        raise BadCall(f"{path}: needs a processor of level x86-64-v{image.cpu_level}, this one has less")
     place = os.path.abspath(options.image or path)
     task = Task(
         program=image.program,
@@ -340,11 +308,9 @@ def _restart(words: Sequence[str]) -> int:
 
 
 def _now(words: Sequence[str]) -> int:
-    parser = _parser("now", "Have a program that runs under condor_checkpoint write a checkpoint now.")
-    parser.add_argument("pid", metavar="PID", help="of condor_checkpoint, or of the program itself")
-    number = parser.parse_args(words).pid
+    number = PARSERS["now"]().parse_args(words).pid
     if not number.isdecimal():
-        raise _Refused(f"now: {number}: not the number of a process")
+        raise BadCall(f"now: {number}: not the number of a process")
     pid = int(number)
     try:
         executable = os.readlink(f"/proc/{pid}/exe")
@@ -353,10 +319,10 @@ def _now(words: Sequence[str]) -> int:
         else:
             line = Path(f"/proc/{pid}/cmdline").read_bytes()
             if b"condor_checkpoint" not in line and b"condor_actors.tools.jobs.checkpoint" not in line:
-                raise _Refused(f"process {pid} does not run under condor_checkpoint")
+                raise BadCall(f"process {pid} does not run under condor_checkpoint")
             os.kill(pid, signal.SIGUSR1)
     except OSError as error:
-        raise _Refused(f"process {pid}: {error.strerror}") from error
+        raise BadCall(f"process {pid}: {error.strerror}") from error
     return 0
 
 
@@ -364,7 +330,7 @@ def _whole(path: str) -> Image:
     try:
         return read_image(path)
     except (ImageDamaged, OSError) as error:
-        raise _Refused(_of_file(path, error)) from error
+        raise BadCall(_of_file(path, error)) from error
 
 
 def _of_file(path: str, error: Exception) -> str:
@@ -375,14 +341,11 @@ def _verified(path: str) -> Image:
     try:
         return verify_image(path)
     except (ImageDamaged, OSError) as error:
-        raise _Refused(_of_file(path, error)) from error
+        raise BadCall(_of_file(path, error)) from error
 
 
 def _info(words: Sequence[str]) -> int:
-    parser = _parser("info", "Show what is in a checkpoint.")
-    parser.add_argument("--json", action="store_true", help="for programs")
-    parser.add_argument("files", nargs="+", metavar="FILE")
-    parsed = parser.parse_args(words)
+    parsed = PARSERS["info"]().parse_args(words)
     for path in parsed.files:
         image = _whole(path)
         if parsed.json:
@@ -401,25 +364,20 @@ def _info(words: Sequence[str]) -> int:
 
 
 def _verify(words: Sequence[str]) -> int:
-    parser = _parser("verify", "Look whether a checkpoint is whole.")
-    parser.add_argument("files", nargs="+", metavar="FILE")
-    for path in parser.parse_args(words).files:
+    for path in PARSERS["verify"]().parse_args(words).files:
         _verified(path)
         print(f"{path}: whole")
     return 0
 
 
 def _core(words: Sequence[str]) -> int:
-    parser = _parser("core", "Make a core file of a checkpoint, for gdb.")
-    parser.add_argument("file", metavar="FILE")
-    parser.add_argument("core", metavar="CORE", nargs="?", default="core", help="where it is to go (default: core)")
-    parsed = parser.parse_args(words)
+    parsed = PARSERS["core"]().parse_args(words)
     path, target = parsed.file, parsed.core
     image = _whole(path)
     try:
         write_core(image, target)
     except (ImageDamaged, OSError) as error:
-        raise _Refused(_of_file(path, error)) from error
+        raise BadCall(_of_file(path, error)) from error
     print(f"{target}: gdb {image.program} {target}")
     return 0
 
@@ -427,10 +385,8 @@ def _core(words: Sequence[str]) -> int:
 def _preflight(words: Sequence[str]) -> int:
     from condor_actors.machine.native.preflight import examine
 
-    parser = _parser("preflight", "Tell whether and where a program can run, and which of its calls would be refused.")
-    parser.add_argument("programs", nargs="+", metavar="PROGRAM")
     worst = 0
-    for program in parser.parse_args(words).programs:
+    for program in PARSERS["preflight"]().parse_args(words).programs:
         verdict = examine(program)
         print(f"{program}: {verdict.summary}")
         for remark in (*verdict.remarks, *verdict.libraries):
@@ -464,14 +420,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; return the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "-help", "--help", "help"):
-        print(inspect.cleandoc(__doc__ or ""))
+        print(help_of("condor_checkpoint"))
         return 0 if words else USAGE
     command = COMMANDS.get(words[0])
     try:
         if command is None:
-            raise _Refused(f"unknown command '{words[0]}'; it knows {', '.join(COMMANDS)}")
+            raise BadCall(f"unknown command '{words[0]}'; it knows {', '.join(COMMANDS)}")
         return command(words[1:])
-    except (_Refused, NativeProgramMissing) as why:
+    except (BadCall, NativeProgramMissing) as why:
         _say(str(why))
         return USAGE
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from condor_actors.machine.native.preflight import examine
-from condor_actors.tools.lib.command import framed
+from condor_actors.tools.lib.command import framed, help_of
 
 USAGE = 1
 NOT_FOUND = 127
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and print the verdict; return the command's status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "-help", "--help"):
-        print(__doc__)
+        print(help_of("condor_compile"))
         return 0 if words else USAGE
     try:
         status = subprocess.run(words, check=False).returncode

@@ -66,7 +66,7 @@ class Question(ad_output.AdQuestion):
 
 def main() -> int:
     """Entry of ``condor_history``."""
-    return run(FLAGS, USAGE, lambda given: _answer(_understand(given)),
+    return run(FLAGS, "condor_history", lambda given: _answer(_understand(given)),
                words=Words(unknown="Error: Unknown argument {word}"))  # fmt: skip
 
 
@@ -248,31 +248,6 @@ def _table(ads: Iterator[ClassAd], width: int) -> Iterator[str]:
         yield line[:width].rstrip() + "\n"
 
 
-USAGE = """Usage: condor_history [source] [restriction-list] [options]
-
-   where [source] is one of
-      -file <file>            read job ads from this file
-      -search <file>          the same, with <file>.YYYYMMDDTHHMMSS beside it
-      -userlog <file>         read the jobs that have ended from this event log
-      -name <name>            ask this schedd
-      -pool <host>            ask this central manager for it
-      -epochs                 every run of the jobs, not each job's end (JOB_EPOCH_HISTORY)
-
-   and [restriction-list] is one or more of
-      <cluster>  <cluster>.<proc>  <owner>  -constraint <expr>
-
-   and [options] are
-      -backwards              the newest first (default)
-      -forwards               the oldest first
-      -limit <n>              at most so many jobs
-      -since <job>|<expr>     stop at this job, or when the expression is true
-      -completedsince <time>  stop at jobs completed at or before this time (seconds since 1970, or an expression)
-      -scanlimit <n>          look at no more than so many jobs
-      -type JOB | EPOCH | ALL which records: of jobs (or all) that have left the queue, or as -epochs
-      -extract <file>         copy the jobs into a new file for -file
-      -long -json -jsonl -xml whole ads  [-attributes A,B]
-      -autoformat[:jlhVrTY,tng] <attr> ...   -format <fmt> <attr>   -print-format <file>
-      -wide[:<n>]             do not cut lines, or at <n> columns"""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from condor_actors.messages.queue import JobAction
 from condor_actors.tools.lib.flags import Flag
-from condor_actors.tools.lib.job_actions import run
+from condor_actors.tools.lib.job_actions import COMMON, run
 
 __all__ = ["COMMANDS", "continue_job", "hold", "release", "rm", "suspend", "vacate_job"]
 
@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[JobAction, tuple[Flag, ...]]] = {
     "condor_vacate_job": (JobAction.VACATE, (Flag("fast", 1),)),
 }
 """What each asks for, and the flags that it alone has."""
+TABLES: Mapping[str, tuple[Flag, ...]] = {name: (*own, *COMMON) for name, (_, own) in COMMANDS.items()}
 
 
 def _entry(name: str) -> Callable[[], int]:

@@ -10,16 +10,10 @@ from collections.abc import Sequence
 
 from condor_actors.classads import ClassAd, quote
 from condor_actors.messages.queue import ActionResult, ActionResults, EditJobs, QueryJobs
-from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.lib.command import ToolError, Words, operands_of, reminder_of, run, values_of
 from condor_actors.tools.lib.contact import ACTION_TIMEOUT_S, Schedd, load, schedd
 from condor_actors.tools.lib.flags import Flag, Given, parse
 from condor_actors.tools.lib.job_ids import ALL_PROCS, id_text, parse_id
-
-USAGE = (
-    "Usage: condor_prio [{+|-}priority ] [-p priority] [ -a ] [-n schedd_name] [ -pool pool_name ] "
-    "[user | cluster | cluster.proc | -a] ..."
-)
-
 
 FLAGS = (
     Flag("help"), Flag("version"), Flag("all"), Flag("name", 1, 1), Flag("pool", 2, 1), Flag("priority", 1, 1),
@@ -28,7 +22,7 @@ FLAGS = (
 
 def main() -> int:
     """Entry of ``condor_prio``."""
-    return run(_read, USAGE, _answer, words=Words(
+    return run(_read, "condor_prio", _answer, words=Words(
         unknown="condor_prio: {word} is not a valid option\n{usage}",
         missing="condor_prio: {word} requires another argument"))  # fmt: skip
 
@@ -47,9 +41,9 @@ def _answer(given: Sequence[Given]) -> int:
     level = values["priority"].lstrip("=") if "priority" in values else None
     is_all = "all" in values
     if ("step" in values) == (level is not None) or not (targets or is_all):
-        raise ToolError(USAGE)
+        raise ToolError(reminder_of("condor_prio"))
     if level is not None and not level.lstrip("+-").isdecimal():
-        raise ToolError(f"condor_prio: -p takes a number, not {level}\n{USAGE}")
+        raise ToolError(f"condor_prio: -p takes a number, not {level}\n{reminder_of('condor_prio')}")
     with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
         return _change(there, targets, is_all, int(values["step"]) if "step" in values else None,
                        None if level is None else int(level))  # fmt: skip

@@ -15,7 +15,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.tools.lib.command import run
 from condor_actors.tools.lib.contact import Schedd, load, schedd
-from condor_actors.tools.lib.queue_question import FLAGS, USAGE, Question, understand
+from condor_actors.tools.lib.queue_question import FLAGS, Question, understand
 from condor_actors.tools.printing import ad_output
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Entry of ``condor_q``."""
-    return run(FLAGS, USAGE, lambda given: _answer(understand(given)),
+    return run(FLAGS, "condor_q", lambda given: _answer(understand(given)),
                topics={"universe": _universes, "state": _states})
 
 

@@ -14,7 +14,7 @@ import attrs
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, quote
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.queue import ActionResult, ActionResults, EditJobs
-from condor_actors.tools.lib.command import ToolError, Words, run
+from condor_actors.tools.lib.command import ToolError, Words, reminder_of, run
 from condor_actors.tools.lib.contact import ACTION_TIMEOUT_S, load, schedd
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import ALL_PROCS, id_text, parse_id
@@ -56,7 +56,7 @@ class _Abort(Exception):
 
 def main() -> int:
     """Entry of ``condor_qedit``."""
-    return run(FLAGS, USAGE, _answer, words=Words(
+    return run(FLAGS, "condor_qedit", _answer, words=Words(
         unknown="condor_qedit: {word} is not a valid option\n{usage}",
         missing="condor_qedit: {word} requires an argument"))  # fmt: skip
 
@@ -103,7 +103,7 @@ def _understand(given: Sequence[Given]) -> Call:
                 "condor_qedit : Error - there were no jobs specified.\n"
                 "\tuse -constraint, jobid or owner argument to indicate which jobs to edit"
             )
-        raise ToolError(USAGE)
+        raise ToolError(reminder_of("condor_qedit"))
     if not call.edits:
         raise ToolError("condor_qedit : Error - no attributes specifed.")
     return call
@@ -196,13 +196,6 @@ def _edit(call: Call, ad: ClassAd) -> int:
     return 0
 
 
-USAGE = """Usage: condor_qedit [options] {<cluster> | <cluster>.<proc> | <owner> | -constraint <expr>} <edit-list>
-   where <edit-list> is one or more of
-      <attribute-name> <attribute-value>
-      <attribute-name>=<attribute-value>
-      -edits <file>
-   and [options] are
-      -name <schedd>  -pool <host>  -dry-run  -forward"""
 
 if __name__ == "__main__":
     sys.exit(main())

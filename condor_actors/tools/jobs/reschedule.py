@@ -24,12 +24,11 @@ FLAGS = (
     Flag("all", 2),
     Flag("constraint", 1, 1),
 )
-USAGE = "Usage: condor_reschedule [-pool host] [-name schedd | -addr <ip:port> | -constraint expr | -all] [schedd ...]"
 
 
 def main() -> int:
     """Entry of ``condor_reschedule``."""
-    return run(FLAGS, USAGE, _reschedule, words=Words.of("condor_reschedule"))
+    return run(FLAGS, "condor_reschedule", _reschedule, words=Words.of("condor_reschedule"))
 
 
 def _reschedule(given: Sequence[Given]) -> int:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from condor_actors.messages.queue import ActOnJobs, JobAction
-from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.lib.command import ToolError, Words, operands_of, reminder_of, run, values_of
 from condor_actors.tools.lib.contact import Schedd, load, schedd
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given, match, parse
 from condor_actors.tools.lib.job_ids import parse_id
@@ -30,26 +30,19 @@ FLAGS = (
     Flag("remove-on-interrupt", 1),
     Flag("x", 1, refused="windows of the job's machine are not shown here"),
 )
-USAGE = """Usage: condor_ssh_to_job [OPTIONS] cluster.proc [remote-command]
-
-OPTIONS:
--name schedd-name
--pool pool-name
--auto-retry
--remove-on-interrupt"""
 
 
 def main() -> int:
     """Entry of ``condor_ssh_to_job``."""
     wrong = "condor_ssh_to_job: '{word}' is invalid or needs a value\n{usage}"
-    return run(_split, USAGE, _answer, words=Words(unknown=wrong, missing=wrong, help_stream="err"))
+    return run(_split, "condor_ssh_to_job", _answer, words=Words(unknown=wrong, missing=wrong, help_stream="err"))
 
 
 def _answer(given: Sequence[Given]) -> int:
     values, words = values_of(given), operands_of(given)
     job = parse_id(words[0]) if words else None
     if job is None:
-        raise ToolError(f"condor_ssh_to_job: expected a job id\n{USAGE}")
+        raise ToolError(f"condor_ssh_to_job: expected a job id\n{reminder_of('condor_ssh_to_job')}")
     with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
         try:
             return _run(there, (job[0], max(job[1], 0)), words[1:], "auto-retry" in values)

@@ -78,7 +78,7 @@ class Call:
 
 def main() -> int:
     """Entry of ``condor_submit``."""
-    return run(FLAGS, USAGE, _answer, words=Words(
+    return run(FLAGS, "condor_submit", _answer, words=Words(
         unknown="\nERROR: Unrecognized option: {word}\n{usage}", failure="\nERROR: {text}",
         missing="\nERROR: {word} requires another argument\n{usage}"))  # fmt: skip
 
@@ -354,27 +354,6 @@ def _fail(text: str) -> int:
     return 1
 
 
-USAGE = """Usage: condor_submit [options] [<attrib>=<value>] [- | <submit-file>]
-    With no <submit-file>, the description is read from standard input.
-
-    [options]
-      -terse                     show job id ranges only
-      -verbose                   show the whole ad of each job
-      -append <line>             add a line before the first queue statement
-      -queue <args>              a queue statement, for a description without one
-      -batch-name <name>         name the batch of these jobs
-      -factory                   have the schedd make the jobs as they are needed (max_idle, max_materialize)
-      -maxjobs <n>               refuse a description of more jobs
-      -single-cluster            refuse a description of several clusters
-      -spool                     copy all input to the schedd; fetch results with condor_transfer_data
-      -dry-run <file>            write the job ads to a file (- for standard output) and queue nothing
-      -dump <file>               write whole job ads to a file and queue nothing
-      -interactive               submit a job and open a shell in it
-      -name <schedd>  -remote <schedd>  -pool <host>  -addr <address>
-      -unused                    switch warnings about unused macros
-      -allow-crlf-script         take scripts with DOS line ends
-      -disable                   look at no files beforehand (but the executable)
-      -debug -help -version"""
 
 if __name__ == "__main__":
     sys.exit(main())

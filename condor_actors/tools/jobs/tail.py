@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import attrs
 
 from condor_actors.messages.interactive import TailJob
-from condor_actors.tools.lib.command import ToolError, Words, run, values_of
+from condor_actors.tools.lib.command import ToolError, Words, reminder_of, run, values_of
 from condor_actors.tools.lib.contact import Schedd, load, schedd
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import parse_id
@@ -33,19 +33,6 @@ FLAGS = (
     Flag("no-stdout", 2),
     Flag("stderr", 1),
 )
-USAGE = """Usage: condor_tail [options] <job-id> [filename1[, filename2[, ...]]]
-Tail a file in a running job's sandbox.
-The options are:
-    -help             Display options
-    -version          Display version
-    -pool <hostname>  Use this central manager
-    -name <name>      Query this schedd
-    -maxbytes         The maximum number of bytes to transfer.  Defaults to 1024
-    -auto-retry       Auto retry if job is not running yet.
-    -f,-follow        Follow the contents of a file.
-By default, only stdout is returned.
-    -no-stdout        Do not tail the job's stdout
-    -stderr           Tail at the job's stderr"""
 
 
 @attrs.define
@@ -59,7 +46,7 @@ class _File:
 def main() -> int:
     """Entry of ``condor_tail``."""
     wrong = "Unrecognized or incomplete argument: {word}\n{usage}"
-    return run(FLAGS, USAGE, _answer, words=Words(unknown=wrong, missing=wrong, help_stream="err"))
+    return run(FLAGS, "condor_tail", _answer, words=Words(unknown=wrong, missing=wrong, help_stream="err"))
 
 
 def _answer(given: Sequence[Given]) -> int:
@@ -69,7 +56,7 @@ def _answer(given: Sequence[Given]) -> int:
     most = values.get("maxbytes", "1024")
     if job is None or not most.isdecimal():
         what = "a job id" if job is None else f"a number for -maxbytes, not {most}"
-        raise ToolError(f"condor_tail: expected {what}\n{USAGE}")
+        raise ToolError(f"condor_tail: expected {what}\n{reminder_of('condor_tail')}")
     files = [_File(path) for path in operands[1:]]
     if not files and "no-stdout" not in values and "stderr" not in values:
         files.append(_File(STDOUT))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from condor_actors.classads import quote
 from condor_actors.messages.queue import QueryJobs
-from condor_actors.tools.lib.command import ToolError, Words, run
+from condor_actors.tools.lib.command import ToolError, Words, reminder_of, run
 from condor_actors.tools.lib.contact import Schedd, load, refused, schedd
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import parse_id
@@ -34,7 +34,7 @@ FLAGS = (
 
 def main() -> int:
     """Entry of ``condor_transfer_data``."""
-    return run(FLAGS, USAGE, _answer, words=Words(
+    return run(FLAGS, "condor_transfer_data", _answer, words=Words(
         unknown="Unrecognized option: {word}\n{usage}", help_stream="err",
         missing="condor_transfer_data: {word} requires another argument"))  # fmt: skip
 
@@ -56,7 +56,7 @@ def _answer(given: Sequence[Given]) -> int:
         else:
             constraints.append(f"Owner == {quote(value)}")
     if not ids and not constraints:
-        raise ToolError(f"You did not specify any jobs\n{USAGE}")
+        raise ToolError(f"You did not specify any jobs\n{reminder_of('condor_transfer_data')}")
     with schedd(load(), name=values.get("name", ""), pool=values.get("pool", ""),
                 address=values.get("addr", "")) as there:  # fmt: skip
         try:
@@ -78,19 +78,6 @@ def _fetch(there: Schedd, ids: list[tuple[int, int]], constraint: str) -> int:
     return 0
 
 
-USAGE = """Usage: condor_transfer_data [options] [constraints]
- where [options] is zero or more of:
-  -help               Display this message and exit
-  -version            Display version information and exit
-  -name schedd_name   Connect to the given schedd
-  -pool hostname      Use the given central manager to find daemons
-  -addr <ip:port>     Connect directly to the given address
- and where [constraints] is one or more of:
-  cluster.proc        transfer data for the given job
-  cluster             transfer data for the given cluster of jobs
-  user                transfer data for all jobs owned by user
-  -constraint expr    transfer data for all jobs matching the boolean expression
-  -all                transfer data for all jobs (cannot be used with other constraints)"""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -17,7 +17,7 @@ from condor_actors.classads.forms.any_form import FORMS, Form, iter_ads, recogni
 from condor_actors.config import ConfigError, transforms
 from condor_actors.config.transforms import JobTransform, read_transform
 from condor_actors.cores.schedd.job_transforms import JobTransforms, TransformFailed
-from condor_actors.tools.lib.command import ToolError, Words, run
+from condor_actors.tools.lib.command import ToolError, Words, reminder_of, run
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.printing.ad_output import projected_rows
@@ -29,22 +29,13 @@ FLAGS = (
     Flag("verbose", 4), Flag("terse", 1, idle="nothing but the ads is printed, unless -verbose is given"),
     Flag("debug", 1, idle=NO_DEBUG),
 )  # fmt: skip
-USAGE = """Usage: condor_transform_ads -rules FILE | -jobtransforms NAME[,NAME...]  [options] [KEY=VALUE ...] [FILE ...]
-
-    -rules <file>           statements of a transform, as in JOB_TRANSFORM_<NAME>
-    -jobtransforms <names>  transforms of the configuration; both in the order given
-    -in[:<form>] <file>     ads; - is standard input; long, xml, json, new, or auto (default): as it looks
-    -out[:<form>] <file>    where the result goes; by default standard output; auto: in the form of the first input
-    -long  -json  -xml      the form of the result
-    -verbose                say on standard error which transforms applied to which ad
-    KEY=VALUE               a macro for the transforms"""
 CONVERT = "Routes of the old syntax are not converted: there is no job router."
 
 
 
 def main() -> int:
     """Entry of ``condor_transform_ads``."""
-    return run(FLAGS, USAGE, _answer, words=Words.of("condor_transform_ads"),
+    return run(FLAGS, "condor_transform_ads", _answer, words=Words.of("condor_transform_ads"),
                topics={"rules": lambda: transforms.__doc__ or "", "convert": lambda: CONVERT})
 
 
@@ -69,7 +60,7 @@ def _answer(given: Sequence[Given]) -> int:
             key, _, macros_value = value.partition("=")
             macros[key.upper()] = macros_value
     if not chosen or not files:
-        raise ToolError(f"ERROR: {'no ads' if chosen else 'no transform'} given\n{USAGE}")
+        raise ToolError(f"ERROR: {'no ads' if chosen else 'no transform'} given\n{reminder_of('condor_transform_ads')}")
     rules = JobTransforms(transforms=tuple(chosen), functions=config.macros.functions,
                           lookup=lambda name: macros.get(name.upper()) or config.raw(name))  # fmt: skip
     names = {item.name for item in given}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import attrs
 
 from condor_actors.messages.codes import JobEventType
-from condor_actors.tools.lib.command import ToolError, Words, run
+from condor_actors.tools.lib.command import ToolError, Words, reminder_of, run
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.userlog.reader import Event, EventReader
 from condor_actors.userlog.watch import GrowingFile
@@ -53,7 +53,7 @@ class Call:
 
 def main() -> int:
     """Entry of ``condor_wait``."""
-    return run(FLAGS, USAGE, _answer, words=Words(
+    return run(FLAGS, "condor_wait", _answer, words=Words(
         unknown="Unrecognized option: {word}\n{usage}", missing="-{flag} requires an argument\n{usage}",
         help_stream="err"))  # fmt: skip
 
@@ -63,7 +63,7 @@ def _answer(given: Sequence[Given]) -> int:
     for item in given:
         _take(call, item.name, item.values[0] if item.values else "", item.qualifier)
     if not call.log:
-        raise ToolError(USAGE)
+        raise ToolError(reminder_of("condor_wait"))
     if call.is_all and call.number:
         raise _wrong("-num cannot be used with -allevents")
     return _wait(call)
@@ -71,7 +71,7 @@ def _answer(given: Sequence[Given]) -> int:
 
 def _wrong(problem: str) -> ToolError:
     """What a command line that cannot be understood leads to."""
-    return ToolError(f"{problem}\n{USAGE}")
+    return ToolError(f"{problem}\n{reminder_of('condor_wait')}")
 
 
 def _take(call: Call, name: str, value: str, qualifier: str) -> None:
@@ -217,23 +217,6 @@ def _wait(call: Call) -> int:
                 return 1
 
 
-USAGE = """
-Use: condor_wait [options] <log-file> [job-number]
-Where options are:
-    -help             Display options
-    -version          Display version
-    -status           Show job start and terminate info
-    -echo             Echo events relevant to [job-number]
-    -num <number>     Wait for this many jobs to end (default is all jobs)
-    -wait <seconds>   Wait no more than this time (default is unlimited; 0: read the log as it is)
-    -event-id[:<n>] <id>  Wait for <n> events (default 1) of this number
-    -allevents        Read the log to its end, whether or not all jobs have ended; with -wait
-                      also what is written until then
-
-This command watches a log file, and indicates when a specific job
-(or all jobs mentioned in the log) have completed or aborted.
-It returns success if all such jobs have completed or aborted,
-and returns failure otherwise."""
 
 if __name__ == "__main__":
     sys.exit(main())

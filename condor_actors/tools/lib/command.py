@@ -3,7 +3,7 @@
 ===================  ================================================================  ======
 what happens          what is said                                                      status
 ===================  ================================================================  ======
-``-help``             the usage                                                         0
+``-help``             what the command's description makes                              0
 ``-version``          version and platform, as ``condor_version`` says them             0
 an unknown flag       `Words.unknown`                                                   1
 a value is missing    `Words.missing`                                                   1
@@ -74,7 +74,7 @@ Read = Callable[[Sequence[str]], Sequence[Given]]
 
 
 def run(
-    flags: Sequence[Flag] | Read, usage: str, act: Callable[[Sequence[Given]], int], *,
+    flags: Sequence[Flag] | Read, name: str, act: Callable[[Sequence[Given]], int], *,
     words: Words = Words(), arguments: Sequence[str] | None = None,  # noqa: B008 - it is frozen
     topics: Mapping[str, Callable[[], str]] = NO_TOPICS,
 ) -> int:  # fmt: skip
@@ -82,9 +82,10 @@ def run(
 
     Args:
         flags: what the command knows, or a reader of its own.
+        name: the command, or the command and its verb, as `condor_actors.tools.manual` describes it.
         act: does it; returns the exit status.
         arguments: the words behind the command's name; the process's by default.
-        topics: what ``-help TOPIC`` prints below the usage, by the topic's name in lower case.
+        topics: what ``-help TOPIC`` prints below the help, by the topic's name in lower case.
 
     Returns:
         the exit status.
@@ -95,7 +96,8 @@ def run(
         names = {item.name for item in given}
         if "help" in names:
             more = [topics[word.lower()]() for word in operands_of(given) if word.lower() in topics]
-            print(usage, *more, sep="\n\n", file=sys.stderr if words.help_stream == "err" else sys.stdout, flush=True)
+            stream = sys.stderr if words.help_stream == "err" else sys.stdout
+            print(help_of(name), *more, sep="\n\n", file=stream, flush=True)
             return 0
         if "version" in names:
             from condor_actors.tools.pool.version import platform_line, version_line
@@ -109,10 +111,10 @@ def run(
         sys.stdout.flush()
         return status
     except UnknownFlag as error:
-        print(words.unknown.format(word=error.word, usage=usage), file=sys.stderr)
+        print(words.unknown.format(word=error.word, usage=reminder_of(name)), file=sys.stderr)
         return words.unknown_status
     except MissingValue as error:
-        print(words.missing.format(word=error.word, flag=error.flag.name, usage=usage), file=sys.stderr)
+        print(words.missing.format(word=error.word, flag=error.flag.name, usage=reminder_of(name)), file=sys.stderr)
     except RefusedFlag as error:
         return _failed(words, f"Error: {error}")
     except ToolError as error:
@@ -128,6 +130,25 @@ def run(
     except KeyboardInterrupt:
         return INTERRUPTED
     return 1
+
+
+def help_of(name: str) -> str:
+    """What ``-help`` prints; looked up only then."""
+    from condor_actors.tools.manual.help_text import help_text
+
+    return help_text(name)
+
+
+def reminder_of(name: str) -> str:
+    """How a command is called, for behind a mistake."""
+    from condor_actors.tools.manual.help_text import reminder
+
+    return reminder(name)
+
+
+def senseless(name: str) -> str:
+    """What a command says that reads its words itself and can make nothing of them."""
+    return f"{name}: cannot make sense of '{' '.join(sys.argv[1:])}'\n{reminder_of(name)}"
 
 
 def framed(main: Callable[_P, int]) -> Callable[_P, int]:
@@ -198,4 +219,5 @@ def operands_of(given: Sequence[Given]) -> list[str]:
     return [item.values[0] for item in given if not item.name]
 
 
-__all__ = ["INTERRUPTED", "ToolError", "Words", "operands_of", "quiet", "run", "values_of"]
+__all__ = ["INTERRUPTED", "ToolError", "Words", "framed", "help_of", "operands_of", "quiet", "reminder_of", "run",
+           "senseless", "values_of"]

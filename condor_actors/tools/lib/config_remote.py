@@ -75,7 +75,8 @@ def _dial(config: Config, daemon: str, wishes: Wishes) -> tuple[Client, str]:
 
 
 def _read(client: Client, wishes: Wishes, daemon: str) -> int:
-    from condor_actors.tools.admin.config_val import USAGE, as_written
+    from condor_actors.tools.admin.config_val import as_written
+    from condor_actors.tools.lib.command import reminder_of
 
     if wishes.has("dump") or wishes.has("used") or wishes.has("unused"):
         for value in _many(client, wishes, daemon):
@@ -83,7 +84,7 @@ def _read(client: Client, wishes: Wishes, daemon: str) -> int:
             print(f"{value.name} {as_written(_evaluated(client, value) if wishes.has('evaluate') else shown)}")
         return 0
     if not wishes.words:
-        print(USAGE, file=sys.stderr)
+        print(reminder_of("condor_config_val"), file=sys.stderr)
         return 1
     status = 0
     for value in _ask(client, wishes.words):

@@ -116,14 +116,13 @@ def run(program: str, action: JobAction, extra: Sequence[Flag] = ()) -> int:
         action: what it does unless a flag says otherwise.
         extra: flags of its own: ``forcex``, ``fast``, ``subcode``.
     """
-    usage = _usage(program, action)
     return command.run(
-        (*extra, *COMMON), usage, lambda given: _do(given, action, usage), words=command.Words(
+        (*extra, *COMMON), program, lambda given: _do(given, action, program), words=command.Words(
             unknown="Unrecognized option: {word}\n{usage}", help_stream="err",
             missing=program + ": -{flag} requires another argument"))  # fmt: skip
 
 
-def _do(given: Sequence[Given], action: JobAction, usage: str) -> int:
+def _do(given: Sequence[Given], action: JobAction, program: str) -> int:
     names = {item.name for item in given}
     if "forcex" in names:
         action = JobAction.REMOVE_FORCED
@@ -133,7 +132,7 @@ def _do(given: Sequence[Given], action: JobAction, usage: str) -> int:
     if not (wanted.ids or wanted.terms or wanted.constraints or wanted.is_all or wanted.is_held):
         if wanted.had_error:
             return 1
-        raise ToolError(f"You did not specify any jobs\n{usage}")
+        raise ToolError(f"You did not specify any jobs\n{command.reminder_of(program)}")
     with schedd(load(), name=wanted.name, pool=wanted.pool, address=wanted.address) as there:
         return _act(there, action, wanted, wanted.reason)
 
@@ -310,23 +309,3 @@ def _together(there: Schedd, action: JobAction, wanted: _Wanted, reason: str) ->
     sys.stdout.flush()
     print(f"{answer.text}\nCouldn't find/{words.verb} all {jobs}{of}", file=sys.stderr)
     return 1
-
-
-def _usage(program: str, action: JobAction) -> str:
-    word = WORDS[action].verb.capitalize()
-    return f"""Usage: {program} [options] [constraints]
- where [options] is zero or more of:
-  -help               Display this message and exit
-  -version            Display version information and exit
-  -name schedd_name   Connect to the given schedd
-  -pool hostname      Use the given central manager to find daemons
-  -addr <ip:port>     Connect directly to the given address
-  -reason reason      Say why
-  -totals             Say how many, not which
- and where [constraints] is one of:
-  cluster.proc        {word} the given job
-  cluster             {word} the given cluster of jobs
-  user                {word} all jobs owned by user
-  -constraint expr    {word} all jobs matching the boolean expression
-  -all                {word} all jobs (cannot be used with other constraints)
-  -held               {word} only held jobs"""

@@ -38,7 +38,8 @@ TARGETS: Final = (
 )
 HOWS: Final = (Flag("graceful"), Flag("fast", 2), Flag("peaceful", 2), Flag("force-graceful", 2))
 KINDS: Final = tuple(Flag(kind, 3) for kind in ("master", "schedd", "startd", "collector", "negotiator", "kbdd"))
-NOT_OURS: Final = ("annex", "exec", "drain", "reason", "request-id", "check", "start")
+NOT_OURS: Final = tuple(Flag(name, len(name), refused="condor_drain lets a machine finish its jobs first") for name in (
+    "annex", "exec", "drain", "reason", "request-id", "check", "start"))
 
 
 @attrs.frozen(kw_only=True)
@@ -48,44 +49,25 @@ class AdminTool:
     Attributes:
         name: as typed.
         command: for the master.
-        does: for the usage text.
         stops: whether it has ``-graceful``, ``-fast``, ``-peaceful``.
         words: what it is called in its report: for all daemons, and for one.
     """
 
     name: str
     command: str
-    does: str
     stops: bool
     words: tuple[str, str]
 
     def flags(self) -> tuple[Flag, ...]:
         """What it understands."""
         hows = HOWS if self.stops else ()
-        return (*TARGETS, *hows, *KINDS, *(Flag(name, len(name)) for name in NOT_OURS))
+        return (*TARGETS, *hows, *KINDS, *NOT_OURS)
 
     def word(self, how: str, one: bool) -> str:
         """What the report calls the command."""
         word = self.words[one]
         ends = {"fast": "-Fast", "peaceful": "-Peacefully" if word.startswith("Kill") else "-Peaceful"}
         return word + (ends.get(how, "") if self.stops else "")
-
-    def usage(self) -> str:
-        """The text of ``-help``."""
-        hows = "    -graceful | -fast | -peaceful   how daemons are stopped\n" if self.stops else ""
-        return (
-            f"Usage: {self.name} [options] [targets]\n\n{self.does}\n\n"
-            "  targets (this machine when none is given):\n"
-            "    HOST | -name HOST       the machine of that name\n"
-            "    -addr '<host:port>'     the master at that address\n"
-            "    -constraint EXPRESSION  machines whose master's ad fits\n"
-            "    -all                    all machines of the pool\n"
-            "    -pool HOST[:PORT]       of the pool with that central manager\n"
-            "  options:\n"
-            f"{hows}"
-            "    -daemon NAME            that daemon only (also -schedd, -startd and so on)\n"
-            "    -help, -version\n"
-        )
 
 
 @attrs.frozen
@@ -99,15 +81,12 @@ class Target:
 def run(tool: AdminTool, words: Sequence[str]) -> int:
     """Do what a command line says; the exit status."""
     return command.run(
-        tool.flags(), tool.usage().rstrip("\n"), lambda given: _send(tool, given), arguments=words, words=command.Words(
+        tool.flags(), tool.name, lambda given: _send(tool, given), arguments=words, words=command.Words(
             unknown="ERROR: unknown option {word}\n\n{usage}", missing="ERROR: {word} needs a value\n\n{usage}"),
     )  # fmt: skip
 
 
 def _send(tool: AdminTool, given: Sequence[Given]) -> int:
-    refused = {item.name for item in given} & set(NOT_OURS)
-    if refused:
-        raise command.ToolError(f"ERROR: {tool.name} does not do -{sorted(refused)[0]} here (see condor_drain)")
     config = contact.load()
     how = next((item.name.removeprefix("force-") for item in reversed(given)
                 if item.name in ("graceful", "fast", "peaceful", "force-graceful")), "graceful")

@@ -154,30 +154,3 @@ def _more(question: Question, item: Given, value: str) -> None:
             setattr(question, field[name], value)
 
 
-USAGE = """Usage: condor_q [general-opts] [restriction-list] [output-opts | analyze-opts]
-
-    [general-opts] are
-        -global                  ask all schedds of the pool
-        -name <name>             ask this schedd
-        -pool <host>             ask this central manager for it
-        -jobads <file>           take the jobs from a file
-        -userlog <file>          take the jobs from an event log
-        -help [Universe | State]  -version
-
-    [restriction-list] each restriction may be one of
-        <cluster>  <cluster>.<proc>  <owner>  -allusers
-        -submitter <user>        in all queues of the pool
-        -constraint <expr>       jobs for which the expression is true
-
-    [output-opts] are
-        -batch  -nobatch  -run  -hold  -hold-codes  -idle  -io  -grid  -cputime
-        -currentrun              RUN_TIME is that of the current run, or of the last (default)
-        -cumulative-time         RUN_TIME is that of all runs
-        -factory                 clusters that make their jobs as they are needed: their limits, and how far they are
-        -autocluster             what jobs that no slot can tell apart want, and how many they are
-        -long  -json  -xml [-attributes A,B]  -totals  -limit <n>  -wide
-        -autoformat[:jlhVrTY,tng] <attr> ...      -format <fmt> <attr>      -print-format <file>
-        -aaf[:VrTY] <attr> ...   these behind the columns of the table
-
-    [analyze-opts] are
-        -better-analyze[:summary,reverse]  -machine <name>  -mconstraint <expr>  -slotads <file>  -verbose"""

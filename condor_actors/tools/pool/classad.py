@@ -27,6 +27,7 @@ from condor_actors.classads.forms.any_form import FORMS, ad_of, iter_ads, recogn
 from condor_actors.classads.language.lint import lint, lint_ad
 from condor_actors.classads.matching.explain import Clause, explain, explain_many
 from condor_actors.tools.lib.command import framed
+from condor_actors.tools.manual.described_parser import DescribedParser
 
 
 class _Refused(Exception):
@@ -196,9 +197,9 @@ def _lines() -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    about = (__doc__ or "").split("\n", maxsplit=1)[0]
-    parser = argparse.ArgumentParser(prog="condor_classad", add_help=False, description=about)
+def command_parser() -> argparse.ArgumentParser:
+    """The reader of its words."""
+    parser = DescribedParser(prog="condor_classad", add_help=False)
     parser.add_argument("-h", "-help", "--help", action="help", help="show this help message and exit")
     parser.add_argument("-jsonl", "--jsonl", action="store_true", help="answer JSON lines from the standard input")
     commands = parser.add_subparsers(dest="command")
@@ -225,7 +226,8 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_explain)
 
     command = commands.add_parser("format", help="convert between the forms")
-    command.add_argument("-to", "--to", choices=FORMS, default="long")
+    command.add_argument("-to", "--to", choices=FORMS, default="long",
+                         help="the form of the result (default: long)")
     command.add_argument("-from", "--from", dest="source_form", choices=FORMS, help="default: recognised")
     command.add_argument("source", nargs="*", metavar="FILE")
     command.set_defaults(run=_format)
@@ -250,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 for success, a match or nothing found; 1 otherwise; 2 for a wrong call.
     """
-    parser = _parser()
+    parser = command_parser()
     options = parser.parse_args(arguments)
     if options.jsonl:
         return _lines()

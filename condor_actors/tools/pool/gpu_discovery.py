@@ -15,7 +15,7 @@ import attrs
 from condor_actors.classads import quote
 from condor_actors.machine.devices.discovery import VENDORS, discover
 from condor_actors.machine.devices.gpu import Gpu, Value
-from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.lib.command import ToolError, Words, operands_of, reminder_of, run, values_of
 from condor_actors.tools.lib.flags import Flag, Given, parse
 
 _OPENCL = "devices are asked of their drivers, and OpenCL's names would be the same devices' once more"
@@ -51,28 +51,6 @@ FLAGS = (
     Flag("cudart", 6, idle="the driver's library (NVML) is asked"),
     Flag("dirty-environment", 4),
 )
-USAGE = """Usage: condor_gpu_discovery [options]
-
-    -properties            what the devices are: model, memory, capability, driver, device files
-    -extra                 more of that: clock, compute units
-    -dynamic               what changes: temperature, fan, memory errors
-    -not-nested            properties as attributes with a prefix instead of records
-    -prefix WORD           that prefix (CUDA or GPU)
-    -mixed                 no record Common for what all devices share
-    -tag NAME              another name for the resource than GPUs
-    -device N              only the device of that number; may be repeated
-    -short-uuid | -uuid | -by-index
-                           names: the first eight digits, all of them, or numbers
-    -cuda | -hip           only NVIDIA's, only AMD's devices
-    -repeat [N]            each device N times (2), for N jobs at once
-    -divide [N]            the same, and each time with its part of the memory
-    -packed                with those: each device's repetitions beside one another
-    -config                as configuration
-    -cron                  without Detected...
-    -dirty-environment     only what CUDA_VISIBLE_DEVICES and its kin name
-    -simulate[:D,N,...]    pretend that there are N devices of model D (0-6)
-    -tree DIR              read a copy of another machine's proc/driver/nvidia and sys/class
-    -verbose               say on standard error what could not be asked"""
 
 _SIMULATED = (
     ("GeForce GT 330", 1.2, 1024), ("GeForce GTX 480", 2.0, 1536), ("Tesla V100-PCIE-16GB", 7.0, 24220),
@@ -84,7 +62,7 @@ _VISIBLE = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES",
 
 def main() -> int:
     """Entry of ``condor_gpu_discovery``."""
-    return run(_read, USAGE, _answer, words=Words(unknown="option {word} is not valid\n{usage}"))
+    return run(_read, "condor_gpu_discovery", _answer, words=Words(unknown="option {word} is not valid\n{usage}"))
 
 
 def _read(words: Sequence[str]) -> Sequence[Given]:
@@ -111,7 +89,7 @@ def _answer(given: Sequence[Given]) -> int:
     values = values_of(given)
     names = {item.name for item in given}
     if stray := operands_of(given):
-        raise ToolError(f"option {stray[0]} is not valid\n{USAGE}")
+        raise ToolError(f"option {stray[0]} is not valid\n{reminder_of('condor_gpu_discovery')}")
     found, notes = _devices(given, values, names)
     for note in notes if "verbose" in names or "dynamic" in names else ():
         print(f"# {note}", file=sys.stderr)

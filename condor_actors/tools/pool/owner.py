@@ -14,22 +14,13 @@ from typing import Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.messages.owner import OwnerView, PauseMachine, QueryOwner, ResumeMachine
-from condor_actors.tools.lib.command import ToolError, framed
+from condor_actors.tools.lib.command import ToolError, framed, help_of, senseless
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.machine_commands import STARTD, ask, local_startd
 from condor_actors.tools.printing.formats import elapsed
 
-USAGE = """Usage: condor_owner status
-       condor_owner pause TIME [-suspend | -vacate | -kill]
-       condor_owner resume
-
-status   what the pool runs on this machine, what the sensors say of you, whether the pool is paused
-pause    nothing of the pool runs here for TIME (90s, 20m, 1h, 2d); up to ten minutes jobs wait frozen, for longer they
-         go and may save their work.  -suspend, -vacate, -kill say what becomes of them.
-resume   the pause is over
-
-Exit status: 0; 1 it could not be done; 2 the command line makes no sense."""
 WIDTH = 79
+HOWS = ("suspend", "vacate", "kill")
 UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -38,14 +29,14 @@ def main() -> int:
     """Entry of ``condor_owner``."""
     words = sys.argv[1:]
     if words and words[0] in ("-h", "-help", "--help"):
-        print(USAGE)
+        print(help_of("condor_owner"))
         return 0
-    how = [word.lstrip("-") for word in words if word.lstrip("-") in ("suspend", "vacate", "kill") and word[:1] == "-"]
+    how = [word.lstrip("-") for word in words if word.lstrip("-") in HOWS and word[:1] == "-"]
     words = [word for word in words if word[:1] != "-" or word.lstrip("-") not in how]
     command = words[0] if words else "status"
     takes = {"status": 1, "resume": 1, "pause": 2}
     if command not in takes or len(words) > takes[command] or len(how) > (command == "pause"):
-        print(f"condor_owner: cannot make sense of '{' '.join(sys.argv[1:])}'\n{USAGE}", file=sys.stderr)
+        print(senseless("condor_owner"), file=sys.stderr)
         return 2
     duration_s = span_s(words[1]) if len(words) > 1 else 3600.0
     if duration_s is None:

@@ -28,14 +28,12 @@ FLAGS = (
     Flag("verbose", 1),
     Flag("long", 1),
 )
-USAGE = """Usage: condor_ping [-address <host:port> | -name <name> | -pool <host>] [-type <subsystem>]
-                   [-quiet | -table | -verbose | -long] [ALL | <authorization-level> ...]"""
 
 
 def main() -> int:
     """Entry of ``condor_ping``."""
     wrong = "ERROR: unrecognized or incomplete argument {word}\n{usage}"
-    return run(FLAGS, USAGE, _answer, words=Words(unknown=wrong, missing=wrong))
+    return run(FLAGS, "condor_ping", _answer, words=Words(unknown=wrong, missing=wrong))
 
 
 def _answer(given: Sequence[Given]) -> int:

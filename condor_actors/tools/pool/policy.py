@@ -20,18 +20,9 @@ from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.cores.startd.policy_evaluation import POLICY_NAMES, UNIVERSE_SUFFIXES
 from condor_actors.cores.startd.policy_settings import latches_of, policy_of
 from condor_actors.cores.startd.policy_trial import Happened, Sample, Tally, Trial, why
-from condor_actors.tools.lib.command import ToolError, framed
+from condor_actors.tools.lib.command import ToolError, framed, help_of, reminder_of, senseless
 from condor_actors.tools.lib.contact import load, query
 
-USAGE = """Usage: condor_policy check [FILE | 'use POLICY : NAME'] [-day RECORD | -machine NAME | -ads FILE]
-                           [-universe NAME] [-vacate SECONDS]
-       condor_policy record RECORD [-for TIME] [-every SECONDS]
-
-check    what the configuration (with FILE, or one statement, after all else) makes of a machine as it is now; with
-         -day of a recorded day: every change of state, when and why, and the day in numbers.
-record   write this machine's readings down, one line of JSON each, every 5 seconds for 24h.
-
-Exit status: 0; 1 the configuration or a file cannot be used; 2 the command line makes no sense."""
 OPTIONS = {"day": "", "machine": "", "ads": "", "universe": "vanilla", "vacate": "5", "for": "24h", "every": "5"}
 READINGS = ("KeyboardIdle", "ConsoleIdle", "OwnerLoad", "ScreenLocked")
 
@@ -46,12 +37,12 @@ def main() -> int:
         if word[:1] == "-" and name in OPTIONS:
             given[name] = next(rest, "")
         elif word in ("-h", "-help", "--help"):
-            print(USAGE)
+            print(help_of("condor_policy"))
             return 0
         else:
             words.append(word)
     if not words or words[0] not in ("check", "record") or len(words) > 2 or any(word[:1] == "-" for word in words):
-        print(f"condor_policy: cannot make sense of '{' '.join(sys.argv[1:])}'\n{USAGE}", file=sys.stderr)
+        print(senseless("condor_policy"), file=sys.stderr)
         return 2
     try:
         if words[0] == "record":
@@ -180,7 +171,7 @@ def _record(path: str, given: dict[str, str]) -> int:
     every = given["every"]
     lasts_s, every_s = span_s(given["for"]), span_s(f"{every}s" if every[-1:].isdecimal() else every)
     if not path or lasts_s is None or every_s is None:
-        print(USAGE, file=sys.stderr)
+        print(reminder_of("condor_policy"), file=sys.stderr)
         return 2
     end_s = time.time() + lasts_s
     _, _, client = local_startd(load())

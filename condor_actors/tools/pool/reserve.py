@@ -12,24 +12,11 @@ import time
 from condor_actors.classads import ClassAd
 from condor_actors.messages.advertise import AdsPage
 from condor_actors.messages.negotiate import CancelReservation, MakeReservation, QueryReservations
-from condor_actors.tools.lib.command import ToolError, framed
+from condor_actors.tools.lib.command import ToolError, framed, help_of, senseless
 from condor_actors.tools.lib.contact import NEGOTIATOR, load, negotiator
 from condor_actors.tools.lib.machine_commands import ask
 from condor_actors.tools.pool.owner import clock, span_s
 
-USAGE = """Usage: condor_reserve make NAME -user USER -machines N [-constraint EXPR] [-from WHEN] [-until WHEN | -for
-TIME]
-                           [-ahead TIME]
-       condor_reserve list [-long]
-       condor_reserve cancel NAME
-
-make     N machines (whose slots satisfy EXPR) for USER from WHEN (now) until WHEN, or for TIME (1h); from -ahead (1h)
-         before it begins, nothing new of others is started on them.
-list     the reservations, and the machines set aside for each.
-cancel   forget one.
-
-WHEN is 2026-11-30T14:00, 14:00 (the next one), or +2h; TIME is 90s, 20m, 1h, 2d.  -pool HOST asks another pool.
-Exit status: 0; 1 it was refused; 2 the command line makes no sense."""
 OPTIONS = ("user", "machines", "constraint", "from", "until", "for", "ahead", "pool")
 
 
@@ -41,7 +28,7 @@ def main() -> int:
     rest = iter(sys.argv[1:])
     for word in rest:
         if word in ("-h", "-help", "--help"):
-            print(USAGE)
+            print(help_of("condor_reserve"))
             return 0
         if word[:1] == "-" and word.lstrip("-") in OPTIONS:
             given[word.lstrip("-")] = next(rest, "")
@@ -51,7 +38,7 @@ def main() -> int:
             words.append(word)
     takes = {"make": 2, "list": 1, "cancel": 2}
     if not words or len(words) != takes.get(words[0]) or any(word[:1] == "-" for word in words):
-        print(f"condor_reserve: cannot make sense of '{' '.join(sys.argv[1:])}'\n{USAGE}", file=sys.stderr)
+        print(senseless("condor_reserve"), file=sys.stderr)
         return 2
     try:
         wish = _wish(words[1], given, time.time()) if words[0] == "make" else None

@@ -65,13 +65,6 @@ VIEW_CONSTRAINTS = {
     "absent": "Absent =?= true", "offline": "Offline =?= true", "java": "HasJava =?= true", "vm": "HasVM =?= true",
     "gpus": "(TotalSlotGPUs ?: 0) > 0",
 }
-USAGE = """Usage: condor_status [query] [display] [name ...]
-  query:    -avail -claimed -run -state -server -startd -schedd -submitters -collector -master -negotiator
-            -accounting -owner -any -absent -offline -java -vm -gpus -subsystem TYPE -constraint EXPR -limit N
-            -pool HOST -direct HOST -ads FILE
-  display:  -compact -totals -long -json -xml -attributes A,B -af[:jlhVrTY,tng] ATTR... -format FMT ATTR
-            -print-format FILE -sort EXPR -target FILE
-            -merge FILE   compare with the ads of a file, by -sort: the new, the same, and those that are gone"""
 
 
 @attrs.define
@@ -129,7 +122,7 @@ def _named(name: str) -> str:
 
 def main() -> int:
     """Entry of ``condor_status``."""
-    return run(FLAGS, USAGE, lambda given: _answer(understand(given)))
+    return run(FLAGS, "condor_status", lambda given: _answer(understand(given)))
 
 
 def understand(given: Sequence[Given]) -> Question:

@@ -11,7 +11,7 @@ import os
 import ssl
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from condor_actors.messages.tokens import (
@@ -21,51 +21,45 @@ from condor_actors.messages.tokens import (
     TokenRequest,
     TokenRequests,
 )
-from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.lib.command import ToolError, operands_of, reminder_of, values_of
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
 from condor_actors.tools.lib.flags import Flag, Given
-from condor_actors.tools.pool.tokens import ASKED, COMMON, TOKENS, asked_levels, asked_life, keep
+from condor_actors.tools.pool.tokens import ASKED, COMMON, TOKENS, asked_levels, asked_life, keep, of_tokens
 from condor_actors.wire.blocking import connect_tls
 from condor_actors.wire.frames import TOKEN_REQUEST_LINE
 from condor_actors.wire.idtokens.bearer import TokenCredentials
 from condor_actors.wire.nodes import BadNode, tls_node
 
 PATIENCE_S = 3600.0
-REQUEST_USAGE = """Usage: condor_token_request [-identity USER@DOMAIN] [-authz LEVEL]... [-lifetime SECONDS]
-                           [-token FILE] [-pool HOST]
-Ask the collector for a token, and wait until somebody has approved it there."""
-LIST_USAGE = """Usage: condor_token_request_list [-json] [-pool HOST] [-name NAME] [-type TYPE]
-Show the requests that you may approve."""
-APPROVE_USAGE = """Usage: condor_token_request_approve [-reqid REQUEST-ID] [-yes] [-pool HOST] [-name NAME] [-type TYPE]
-Give the token that a request wants."""
+TABLES: Mapping[str, tuple[Flag, ...]] = {
+    "condor_token_request": (*COMMON, Flag("identity", 1, 1), Flag("pool", 1, 1), *ASKED),
+    "condor_token_request_list": (*COMMON, *PLACE_FLAGS, Flag("json", 1)),
+    "condor_token_request_approve": (*COMMON, *PLACE_FLAGS, Flag("reqid", 1, 1),
+                                     Flag("requestid", 1, 1, alias="reqid"), Flag("yes", 1)),
+    "condor_token_request_auto_approve": (*COMMON, *PLACE_FLAGS, Flag("netblock", 1, 1), Flag("lifetime", 1, 1)),
+}
 
-AUTO_USAGE = """Usage: condor_token_request_auto_approve -netblock NETWORK -lifetime SECONDS
-                                         [-pool HOST] [-name NAME] [-type TYPE]
-For a time, approve requests from a network by which new daemons ask for a token of condor that lets them advertise."""
 
 
 def request() -> int:
     """Entry of ``condor_token_request``."""
-    flags = (*COMMON, Flag("identity", 1, 1), Flag("pool", 1, 1), *ASKED)
-    return run(flags, REQUEST_USAGE, _request, words=Words.of("condor_token_request"))
+    return of_tokens("condor_token_request", _request, TABLES)
 
 
 def list_requests() -> int:
     """Entry of ``condor_token_request_list``."""
-    return run((*COMMON, *PLACE_FLAGS, Flag("json", 1)), LIST_USAGE, _list, words=Words.of("condor_token_request_list"))
+    return of_tokens("condor_token_request_list", _list, TABLES)
 
 
 def approve() -> int:
     """Entry of ``condor_token_request_approve``."""
-    flags = (*COMMON, *PLACE_FLAGS, Flag("reqid", 1, 1), Flag("requestid", 1, 1, alias="reqid"), Flag("yes", 1))
-    return run(flags, APPROVE_USAGE, _approve, words=Words.of("condor_token_request_approve"))
+    return of_tokens("condor_token_request_approve", _approve, TABLES)
 
 
 def auto_approve() -> int:
     """Entry of ``condor_token_request_auto_approve``."""
-    flags = (*COMMON, *PLACE_FLAGS, Flag("netblock", 1, 1), Flag("lifetime", 1, 1))
-    return run(flags, AUTO_USAGE, _auto_approve, words=Words.of("condor_token_request_auto_approve"))
+    return of_tokens("condor_token_request_auto_approve", _auto_approve, TABLES)
 
 
 def _request(given: Sequence[Given]) -> int:
@@ -156,7 +150,7 @@ def _auto_approve(given: Sequence[Given]) -> int:
     values, life_s = values_of(given), asked_life(values_of(given))
     netblock = values.get("netblock", "")
     if not netblock or not life_s or operands_of(given):
-        raise ToolError(f"ERROR: from where, and for how long?\n{AUTO_USAGE}")
+        raise ToolError(f"ERROR: from where, and for how long?\n{reminder_of('condor_token_request_auto_approve')}")
     _, client = line_to(load(), values, "collector")
     with client:
         print(client.ask(TOKENS, AutoApproveTokenRequests(netblock=netblock, lifetime_s=life_s)).text)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from condor_actors.messages.tokens import FetchToken, RevokeTokens, TokenIssued
-from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.lib.command import ToolError, Words, operands_of, reminder_of, run, values_of
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
@@ -30,39 +30,37 @@ TOKENS = "tokens"
 """The actor that gives them."""
 ASKED = (Flag("authz", 1, 1), Flag("lifetime", 1, 1), Flag("token", 1, 1))
 COMMON = (Flag("help", 1), Flag("version", 4), Flag("debug", 1, idle=NO_DEBUG))
-CREATE_USAGE = """Usage: condor_token_create -identity USER@DOMAIN [-key KEYID] [-authz LEVEL]... [-lifetime SECONDS]
-                          [-token FILE]
-Make a token with a signing key of this machine (root, or the account of the daemons)."""
-FETCH_USAGE = """Usage: condor_token_fetch [-authz LEVEL]... [-lifetime SECONDS] [-token FILE] [-key KEYID]
-                         [-pool HOST] [-name NAME] [-type TYPE]
-Get a token in your own name from a daemon that knows you without one; by default from the collector."""
-LIST_USAGE = """Usage: condor_token_list [-dir FOLDER]
-Show what your tokens say."""
-REVOKE_USAGE = """Usage: condor_token_revoke [-pool HOST] [-expr EXPRESSION]... [TOKEN-ID ...]
-Tokens of these ids (jti), or of which an expression over their claims is true, count no longer."""
+TABLES: Mapping[str, tuple[Flag, ...]] = {
+    "condor_token_create": (*COMMON, Flag("identity", 1, 1), Flag("key", 1, 1), *ASKED),
+    "condor_token_fetch": (*COMMON, *PLACE_FLAGS, Flag("key", 1, 1), *ASKED),
+    "condor_token_list": (*COMMON, Flag("dir", 2, 1)),
+    "condor_token_revoke": (*COMMON, *PLACE_FLAGS, Flag("expr", 1, 1)),
+}
+
+
+def of_tokens(name: str, act: Callable[[Sequence[Given]], int], tables: Mapping[str, tuple[Flag, ...]]) -> int:
+    """Run one of the commands about tokens."""
+    return run(tables[name], name, act, words=Words.of(name))
 
 
 def create() -> int:
     """Entry of ``condor_token_create``."""
-    flags = (*COMMON, Flag("identity", 1, 1), Flag("key", 1, 1), *ASKED)
-    return run(flags, CREATE_USAGE, _create, words=Words.of("condor_token_create"))
+    return of_tokens("condor_token_create", _create, TABLES)
 
 
 def fetch() -> int:
     """Entry of ``condor_token_fetch``."""
-    flags = (*COMMON, *PLACE_FLAGS, Flag("key", 1, 1), *ASKED)
-    return run(flags, FETCH_USAGE, _fetch, words=Words.of("condor_token_fetch"))
+    return of_tokens("condor_token_fetch", _fetch, TABLES)
 
 
 def list_tokens() -> int:
     """Entry of ``condor_token_list``."""
-    return run((*COMMON, Flag("dir", 2, 1)), LIST_USAGE, _list, words=Words.of("condor_token_list"))
+    return of_tokens("condor_token_list", _list, TABLES)
 
 
 def revoke() -> int:
     """Entry of ``condor_token_revoke``."""
-    flags = (*COMMON, *PLACE_FLAGS, Flag("expr", 1, 1))
-    return run(flags, REVOKE_USAGE, _revoke, words=Words.of("condor_token_revoke"))
+    return of_tokens("condor_token_revoke", _revoke, TABLES)
 
 
 def asked_levels(given: Sequence[Given]) -> tuple[str, ...]:
@@ -111,7 +109,7 @@ def _create(given: Sequence[Given]) -> int:
     values, config = values_of(given), load()
     subject = values.get("identity", "")
     if not subject or operands_of(given):
-        raise ToolError(f"ERROR: whose token? Say -identity USER@DOMAIN\n{CREATE_USAGE}")
+        raise ToolError(f"ERROR: whose token? Say -identity USER@DOMAIN\n{reminder_of('condor_token_create')}")
     keys = SigningKeys.of(config)
     key_id = values.get("key") or keys.default
     try:
@@ -160,7 +158,8 @@ def _revoke(given: Sequence[Given]) -> int:
     values, ids = values_of(given), operands_of(given)
     expressions = tuple(item.values[0] for item in given if item.name == "expr")
     if not ids and not expressions:
-        raise ToolError(f"ERROR: which tokens? condor_token_list shows the ids (jti) of yours\n{REVOKE_USAGE}")
+        raise ToolError("ERROR: which tokens? condor_token_list shows the ids (jti) of yours\n"
+                        + reminder_of("condor_token_revoke"))
     _, client = line_to(load(), values, "collector")
     with client:
         print(client.ask(TOKENS, RevokeTokens(ids=tuple(ids), expressions=expressions)).text)

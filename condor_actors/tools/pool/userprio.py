@@ -14,7 +14,7 @@ import attrs
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression, quote
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.negotiate import QueryPriorities, SetPriority
-from condor_actors.tools.lib.command import ToolError, run
+from condor_actors.tools.lib.command import ToolError, reminder_of, run
 from condor_actors.tools.lib.contact import NEGOTIATOR, load, negotiator, query, refused
 from condor_actors.tools.lib.flags import LIST, NO_DEBUG, Flag, Given
 from condor_actors.wire.blocking import WireError
@@ -39,12 +39,6 @@ FLAGS = (
     Flag("duration", 2, 1, refused=NO_LEASES), Flag("cancelceilinglease", 7, 1, refused=NO_LEASES),
     Flag("cancelfloorlease", 8, 1, refused=NO_LEASES), Flag("cancelfactorlease", 8, 1, refused=NO_LEASES),
 )
-USAGE = """Usage: condor_userprio [-name NEGOTIATOR] [-pool HOST] [edit option | display options [submitter ...]]
-  edit:     -setprio USER VALUE  -setfactor USER VALUE  -setaccum USER SECONDS  -setbegin USER TIME  -setlast USER TIME
-            -setceiling USER VALUE  -setfloor USER VALUE  -resetusage USER  -resetall  -delete USER
-  display:  -all -allusers -most -priority -usage -quotas -surplus -activefrom MONTH DAY YEAR -constraint EXPR
-            -getreslist USER  -flat | -hierarchical | -grouporder  -collector | -negotiator
-            -long [-legacy | -modular]  -af[:jlhVr,tng] ATTR..."""
 
 
 @attrs.frozen
@@ -146,13 +140,13 @@ SETS = {
 
 def main() -> int:
     """Entry of ``condor_userprio``."""
-    return run(FLAGS, USAGE, _answer)
+    return run(FLAGS, "condor_userprio", _answer)
 
 
 def _answer(given: Sequence[Given]) -> int:
     edits = [item for item in given if item.name in EDITS]
     if len(edits) > 1:
-        raise ToolError(f"{edits[1].word}: only one thing can be set at a time\n{USAGE}")
+        raise ToolError(f"{edits[1].word}: only one thing can be set at a time\n{reminder_of('condor_userprio')}")
     return _edit(given, edits[0]) if edits else _show(given)
 
 

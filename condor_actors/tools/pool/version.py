@@ -10,10 +10,8 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from condor_actors.tools.lib.flags import Given
+from condor_actors.tools.lib.flags import Flag, Given
 
 COMPATIBLE_VERSION = "25.14.0"
 DATE = "2026-11-21"
@@ -41,19 +39,14 @@ def _system() -> str:
     return f"{found.get('ID', 'linux').capitalize()}_{found.get('VERSION_ID', '').partition('.')[0]}".rstrip("_")
 
 
-USAGE = """Usage: condor_version [-arch] [-opsys]
-
-    -arch    name of this machine's processor architecture
-    -opsys   name of its operating system"""
+FLAGS = (Flag("help"), Flag("version"), Flag("arch"), Flag("opsys"), Flag("platform"), Flag("syscall"))
 
 
 def main() -> int:
     """Entry of ``condor_version``."""
     from condor_actors.tools.lib.command import Words, run
-    from condor_actors.tools.lib.flags import Flag
 
-    flags = (Flag("help"), Flag("version"), Flag("arch"), Flag("opsys"), Flag("platform"), Flag("syscall"))
-    return run(flags, USAGE, _answer, words=Words(unknown="Error: unrecognized argument {word}"))
+    return run(FLAGS, "condor_version", _answer, words=Words(unknown="Error: unrecognized argument {word}"))
 
 
 def _answer(given: Sequence[Given]) -> int:

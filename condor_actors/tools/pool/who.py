@@ -43,15 +43,12 @@ FLAGS = (
     Flag("banner-format", 3, 1, refused=OWN_VIEW), Flag("ospool", 3, refused=OWN_VIEW),
 )
 DAEMONS = ("master", "collector", "negotiator", "schedd", "startd")
-USAGE = """Usage: condor_who [-daemons | -quickdaemons | -wait-for-ready[:SECONDS] EXPR | -owner]
-       condor_who [-address ADDR] [-startd | -snapshot] [-verbose] [-constraint EXPR] [-limit N]
-                  [-long | -json | -xml | -af ATTR ... | -aaf ATTR ... | -format FMT ATTR | -print-format FILE]"""
 
 
 def main() -> int:
     """Entry of ``condor_who``."""
     wrong = "Error: unrecognized or incomplete argument {word}\n{usage}"
-    return run(FLAGS, USAGE, _answer, words=Words(unknown=wrong, missing=wrong))
+    return run(FLAGS, "condor_who", _answer, words=Words(unknown=wrong, missing=wrong))
 
 
 def _answer(given: Sequence[Given]) -> int:

@@ -18,7 +18,7 @@ Said = tuple[int, str, str]
 
 def done(capsys: pytest.CaptureFixture[str], act: Callable[[Sequence[Given]], int], *arguments: str,
          words: Words | None = None) -> Said:  # fmt: skip
-    status = run(FLAGS, "Usage: it", act, arguments=arguments, words=words or Words())
+    status = run(FLAGS, "it", act, arguments=arguments, words=words or Words())
     out = capsys.readouterr()
     return status, out.out, out.err
 

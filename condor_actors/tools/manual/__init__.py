@@ -1,0 +1,1 @@
+"""What the commands say of themselves: ``-help``, the manual pages and the completion of shells."""

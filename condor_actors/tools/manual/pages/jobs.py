@@ -1,0 +1,217 @@
+"""The commands about jobs in the queue."""
+
+from __future__ import annotations
+
+from condor_actors.tools.manual.description import Description
+from condor_actors.tools.manual.pages.common import FORMS, JOBS, WHICH
+
+EVENT_LOG = {"the job's log": "the events of a job, in the file that its submit description names"}
+SUBMIT = Description(
+    name="condor_submit",
+    purpose="queue jobs",
+    synopsis=("[options] [NAME=VALUE ...] [FILE]",),
+    text="""Queues the jobs that the submit description FILE asks for. Without FILE, or with "-", the description is
+read from standard input. NAME=VALUE sets a macro before FILE is read. A submission that succeeds writes nothing to
+standard error.""",
+    source="jobs.submit:FLAGS",
+    options={
+        "What is queued": {
+            "append LINE": "add a line of the submit language before the first queue statement",
+            "queue ARGS ...": "a queue statement, for a description without one",
+            "batch-name NAME": "name the batch of these jobs (JobBatchName)",
+            "batch-id ID": "the id of the batch (JobBatchId)",
+            "file FILE": "the description, instead of the word without a dash",
+            "maxjobs N": "refuse a description that makes more than N jobs",
+            "single-cluster": "refuse a description that makes several clusters",
+            "factory": "have the schedd make the jobs as they are needed (max_idle, max_materialize)",
+            "interactive": "submit one job and open a shell in it",
+            "disable": "look at no files beforehand, except for the executable",
+            "allow-crlf-script": "take scripts whose lines end as on DOS",
+        },
+        "What is printed": {
+            "terse": "the ids alone, as FIRST - LAST",
+            "verbose": "the whole ad of each job",
+            "dry-run[:full] FILE": "write the ads to FILE (- for standard output) and queue nothing; with :full the "
+                                   "whole ad of every job",
+            "dump FILE": "write whole ads to FILE and queue nothing",
+            "unused": "switch the warnings about unused macros",
+        },
+        "Where": {
+            "spool": "copy all input files to the schedd now; condor_transfer_data fetches the results",
+            "name NAME": "the schedd of that name",
+            "remote NAME": "the same, and -spool",
+            "pool HOST": "the schedd of a pool whose central manager is HOST",
+            "address ADDRESS": "the schedd at ADDRESS (<host:port>)",
+        },
+    },
+    files=EVENT_LOG,
+    see_also=("condor_q(1)", "condor_rm(1)", "condor_wait(1)", "condor_submit_dag(1)"),
+    operands="files",
+)
+Q = Description(
+    name="condor_q",
+    purpose="show the jobs in the queue",
+    synopsis=("[options] [JOB | USER ...]",),
+    text=f"""Shows your jobs, or all with -allusers; root sees all by default. {JOBS} Finding no job is no error.
+In an expression, ServerTime is the time of the question. "-help Universe" and "-help State" explain the numbers of
+these attributes.""",
+    source="jobs.q:FLAGS",
+    options={
+        "Which jobs": {
+            **WHICH,
+            "allusers": "everybody's",
+            "submitter USER": "those of USER, in all queues of the pool",
+            "user USER": "those of USER",
+            "global": "everybody's, in all queues of the pool",
+            "run": "those that are running, with their machines",
+            "hold": "those on hold, with the reasons",
+            "hold-codes": "those on hold, with the reasons' numbers",
+            "idle": "those that wait",
+            "io": "with what they read and wrote at home",
+            "grid": "those that were handed to other batch systems",
+            "dag": "as trees of their workflows",
+            "factory": "clusters that make their jobs as they are needed: their limits, and how far they are",
+            "autocluster": "what jobs ask for that no slot can tell apart, and how many they are",
+            "jobads FILE": "take the jobs from a file of ads; no schedd is asked",
+            "userlog FILE": "take the jobs from an event log; no schedd is asked",
+        },
+        "What is printed": {
+            "batch": "a line for each batch",
+            "nobatch": "a line for each job",
+            "cputime": "RUN_TIME is processor time",
+            "currentrun": "RUN_TIME is that of the current run, or of the last one (the default)",
+            "cumulative-time": "RUN_TIME is that of all runs together",
+            "totals": "only the sums",
+            "wide[:COLUMNS]": "lines are not cut",
+            **FORMS,
+            "aaf[:LETTERS] ATTR ...": "these columns behind those of the table",
+        },
+        "Why jobs wait": {
+            "better-analyze[:HOW]": "try each condition of a job on each slot and say what would have to change; "
+                                    ":summary prints a line for each job, :reverse looks from the machines' side",
+            "reverse-analyze[:HOW]": "the same as -better-analyze:reverse",
+            "machine NAME": "only the slots of this machine",
+            "mconstraint EXPR": "only slots for which EXPR is true",
+            "slotads FILE": "the slots of a file of ads",
+            "verbose": "with the ads that were compared",
+        },
+        "Whom to ask": {
+            "name NAME": "the schedd of that name",
+            "address ADDRESS": "the schedd at ADDRESS (<host:port>)",
+            "pool HOST": "ask the central manager HOST for it",
+        },
+    },
+    see_also=("condor_submit(1)", "condor_history(1)", "condor_rm(1)", "condor_status(1)"),
+    operands="jobs",
+)
+HISTORY = Description(
+    name="condor_history",
+    purpose="show the jobs that have left the queue",
+    synopsis=("[options] [JOB | USER ...]",),
+    text=f"""Shows jobs that have ended, the newest first. {JOBS} When nothing matches, -json prints an empty list.""",
+    source="jobs.history:FLAGS",
+    options={
+        "Which jobs": {
+            **WHICH,
+            "backwards": "the newest first (the default)",
+            "forwards": "the oldest first",
+            "since JOB|EXPR": "stop at this job, or where the expression is true",
+            "completedsince TIME": "stop at jobs that were completed at or before TIME (seconds since 1970, or an "
+                                   "expression)",
+            "scanlimit N": "look at no more than N jobs",
+            "type KIND": "which records: JOB, of jobs that have left the queue; EPOCH, of runs; ALL",
+            "epochs[:HOW]": "every run of the jobs, of those too that are in the queue (JOB_EPOCH_HISTORY)",
+            "file FILE": "read the ads of FILE",
+            "search FILE": "the same, and the files FILE.YYYYMMDDTHHMMSS beside it",
+            "userlog FILE": "read the jobs that have ended from an event log",
+            "schedd": "the history of the schedd (the default)",
+        },
+        "What is printed": {
+            **FORMS,
+            "jsonl": "whole ads, one JSON object on each line",
+            "wide[:COLUMNS]": "lines are not cut, or at COLUMNS",
+            "extract FILE": "copy what was found into a new FILE, for -file",
+        },
+        "Whom to ask": {
+            "name NAME": "the schedd of that name",
+            "pool HOST": "ask the central manager HOST for it",
+        },
+    },
+    see_also=("condor_q(1)", "condor_summary(1)"),
+    operands="jobs",
+)
+WHICH_JOBS = {
+    "constraint EXPR": "the jobs for which EXPR is true",
+    "all": "all jobs",
+    "held": "only those that are on hold",
+}
+HOW_TO_ACT = {
+    "reason TEXT": "say why; it stands in the job's ad and in its log",
+    "totals": "print only how many",
+}
+
+
+def _action(name: str, purpose: str, text: str, *, more: dict[str, str] | None = None) -> Description:
+    """One of the commands that do something to jobs."""
+    return Description(
+        name=name, purpose=purpose, synopsis=("[options] JOB | USER ...", "[options] -constraint EXPR | -all"),
+        text=f"{text} {JOBS} Each job that is named is answered on a line of its own.",
+        source="jobs.job_commands:TABLES",
+        options={"Which jobs": WHICH_JOBS, "How": {**(more or {}), **HOW_TO_ACT}},
+        exit_status="1 when nothing could be done, otherwise 0.",
+        see_also=("condor_q(1)", "condor_rm(1)", "condor_hold(1)"), operands="jobs")
+
+
+ACTIONS = (
+    _action("condor_rm", "remove jobs from the queue", "Ends jobs and takes them out of the queue.",
+            more={"forcex": "forget jobs that are being removed (state X), without waiting for their machines"}),
+    _action("condor_hold", "hold jobs: they do not run until they are released",
+            "Puts jobs on hold. One that runs is vacated.",
+            more={"subcode N": "the number that goes with the reason (HoldReasonSubCode)"}),
+    _action("condor_release", "release jobs from hold", "Lets jobs that are on hold wait for a machine again."),
+    _action("condor_suspend", "stop running jobs for a time",
+            "Stops the processes of running jobs; they keep their slots for as long as the machines' policies allow."),
+    _action("condor_continue", "let suspended jobs go on", "Lets jobs go on that condor_suspend has stopped."),
+    _action("condor_vacate_job", "have jobs leave their machines",
+            "Running jobs are ended softly, may save their work, and wait for a machine again.",
+            more={"fast": "kill them instead"}),
+)
+PRIO = Description(
+    name="condor_prio",
+    purpose="change the priority of jobs among those of their user",
+    synopsis=("-p N | +N | -N  JOB | USER ...", "-p N | +N | -N  -all"),
+    text=f"""Sets the priority to N, or raises or lowers it. A user's jobs of higher priority are matched first; other
+users' do not compare. {JOBS}""",
+    source="jobs.prio:FLAGS",
+    options={"Options": {"priority N": "the new priority", "all": "all jobs"}},
+    see_also=("condor_q(1)", "condor_userprio(1)"),
+    operands="jobs",
+)
+QEDIT = Description(
+    name="condor_qedit",
+    purpose="change attributes of jobs",
+    synopsis=("[options] JOB | USER  NAME VALUE | NAME=VALUE ...",
+              "[options] -constraint EXPR  NAME VALUE | NAME=VALUE ..."),
+    text=f"""Changes attributes of jobs in the queue, all of them or none. VALUE is an expression: a string stands in
+quotes. {JOBS}""",
+    source="jobs.qedit:FLAGS",
+    options={"Options": {
+        "constraint EXPR": "the jobs for which EXPR is true",
+        "owner USER": "the jobs of USER",
+        "jobids JOB,JOB": "these jobs",
+        "edits[:FORM] FILE": "take the changes from FILE, one on each line",
+        "dry-run": "say what would be changed",
+    }},
+    see_also=("condor_q(1)",),
+    operands="jobs",
+)
+RESCHEDULE = Description(
+    name="condor_reschedule",
+    purpose="ask for a negotiation cycle now",
+    synopsis=("[options] [SCHEDD ...]",),
+    text="Has schedds ask the negotiator for machines at once, instead of at its next turn.",
+    source="jobs.reschedule:FLAGS",
+    options={"Options": {"all": "all schedds of the pool", "constraint EXPR": "the schedds whose ads satisfy EXPR"}},
+    see_also=("condor_q(1)",),
+)
+PAGES = (SUBMIT, Q, HISTORY, *ACTIONS, PRIO, QEDIT, RESCHEDULE)

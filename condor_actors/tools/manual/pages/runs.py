@@ -1,0 +1,118 @@
+"""The commands about jobs that run or have run, and about programs that move."""
+
+from __future__ import annotations
+
+from condor_actors.tools.manual.description import Description, Verb
+from condor_actors.tools.manual.pages.common import JOBS
+
+WAIT = Description(
+    name="condor_wait",
+    purpose="wait until jobs have ended",
+    synopsis=("[options] LOG [JOB]",),
+    text="""Watches the event log LOG and ends when JOB, or all jobs that the log names, have completed or were
+removed. It reads nothing but the log, as text or as XML, and the kernel tells it of changes. "-wait 0", and -allevents
+alone, read the log as it is.""",
+    source="jobs.wait:FLAGS",
+    options={"Options": {
+        "wait SECONDS": "wait no longer than that",
+        "num N": "until N jobs have ended",
+        "event-id[:N] ID": "until the event of this number has come N times (once)",
+        "allevents": "read the log to its end, whether or not all jobs have ended",
+        "status": "print when a job begins and ends",
+        "echo[:FORM]": "print the events",
+        "log LOG": "the log, instead of the word without a dash",
+    }},
+    exit_status="0 when they have ended; 1 when the time was up first, or LOG is no event log.",
+    see_also=("condor_submit(1)", "condor_q(1)"),
+    operands="files",
+    reads_configuration=False,
+)
+TRANSFER_DATA = Description(
+    name="condor_transfer_data",
+    purpose="fetch the results of spooled jobs",
+    synopsis=("[options] JOB | USER ...", "[options] -constraint EXPR | -all"),
+    text=f"""Copies the output of jobs that were submitted with "condor_submit -spool" to the folder that they were
+submitted from. {JOBS}""",
+    source="jobs.transfer_data:FLAGS",
+    options={"Which jobs": {"constraint EXPR": "the jobs for which EXPR is true", "all": "all of yours"}},
+    see_also=("condor_submit(1)",),
+    operands="jobs",
+)
+TAIL = Description(
+    name="condor_tail",
+    purpose="show the end of a running job's files",
+    synopsis=("[options] JOB [FILE ...]",),
+    text="Prints the last bytes of a file in the sandbox of a running job; without FILE, of its standard output.",
+    source="jobs.tail:FLAGS",
+    options={"Options": {
+        "maxbytes N": "how many bytes at most (1024)",
+        "follow": "go on printing what is added",
+        "no-stdout": "not its standard output",
+        "stderr": "its standard error too",
+        "auto-retry": "wait for a job that does not run yet",
+    }},
+    see_also=("condor_ssh_to_job(1)",),
+    operands="jobs",
+)
+SSH_TO_JOB = Description(
+    name="condor_ssh_to_job",
+    purpose="open a shell beside a running job",
+    synopsis=("[options] JOB [COMMAND ...]",),
+    text="""Opens a shell on the machine of a running job, in its sandbox and with its account and limits, or runs
+COMMAND there. The bytes travel over the pool's own connections.""",
+    source="jobs.ssh_to_job:FLAGS",
+    options={"Options": {
+        "auto-retry": "wait for a job that does not run yet",
+        "remove-on-interrupt": "remove the job when this command is interrupted",
+    }},
+    exit_status="that of the shell or command; 1 when there was none.",
+    see_also=("condor_tail(1)",),
+    operands="jobs",
+)
+TRANSFORM_ADS = Description(
+    name="condor_transform_ads",
+    purpose="show what transforms make of ads",
+    synopsis=("-rules FILE | -jobtransforms NAME,NAME  [options] [NAME=VALUE ...] [FILE ...]",),
+    text="""Applies the transforms of FILE, or those that the configuration names, to ads and prints the result.
+NAME=VALUE sets a macro for them. "-help rules" lists their statements.""",
+    source="jobs.transform_ads:FLAGS",
+    options={"Options": {
+        "rules FILE": "statements of a transform, as in JOB_TRANSFORM_<NAME>",
+        "jobtransforms NAME,NAME": "transforms of the configuration, in this order",
+        "in[:FORM] FILE": "the ads (- for standard input): long, xml, json, new, or auto, as it looks",
+        "out[:FORM] FILE": "where the result goes",
+        "long": "print an attribute on each line",
+        "json": "print JSON",
+        "xml": "print XML",
+        "verbose": "say on standard error which transforms applied to which ad",
+    }},
+    operands="files",
+)
+CHECKPOINT = Description(
+    name="condor_checkpoint",
+    purpose="run, move and continue programs, with or without a pool",
+    synopsis=("VERB [options] ...",),
+    text="""Runs an unmodified program so that its state can be written to a file and continued from there, here or on
+another machine.""",
+    source="jobs.checkpoint_options:PARSERS",
+    verbs=(Verb(name="job", synopsis="JOB | USER ...", text="have running jobs of the pool take one now",
+                same_as="condor_suspend"),),
+    exit_status="The program's; 115 when it could not be started, 113 when its files were lost; 1 for a mistake on the "
+                "command line.",
+    see_also=("condor_submit(1)", "condor_compile(1)"),
+    operands="files",
+    reads_configuration=False,
+)
+COMPILE = Description(
+    name="condor_compile",
+    purpose="link a program and say whether it can move",
+    synopsis=("COMMAND [ARGUMENT ...]",),
+    text="""Runs a link command unchanged, such as "gcc -o sim sim.c", and says on standard error whether the program
+that it made can run in the standard universe, as "condor_checkpoint preflight" does. Programs need no library for
+that.""",
+    exit_status="That of COMMAND; 127 when it cannot be run.",
+    see_also=("condor_checkpoint(1)",),
+    operands="commands",
+    reads_configuration=False,
+)
+PAGES = (WAIT, TRANSFER_DATA, TAIL, SSH_TO_JOB, TRANSFORM_ADS, CHECKPOINT, COMPILE)
