@@ -42,7 +42,7 @@ SHARED_CORES = {"argument_quoting", "checkpoint_seals", "cron_schedule", "device
 SIDEWAYS = {("classads", "accounts"), ("config", "accounts"), ("config", "addresses"), ("config", "classads"),
             ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"), ("machine", "wire"), ("submit", "cores"),
             ("dag", "cores"), ("effects", "messages"), ("simulation", "services"), ("api", "tools"), ("compat", "api"),
-            ("master_worker", "api"), ("master_worker", "tools")}
+            ("master_worker", "api"), ("master_worker", "tools"), ("simulation", "tools")}
 BANNED = {"manager", "handler", "processor", "utils", "helpers", "misc", "base"}
 
 

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Mapping
 
 from condor_actors.messages.queue import JobAction
+from condor_actors.tools.lib import job_actions
 from condor_actors.tools.lib.flags import Flag
-from condor_actors.tools.lib.job_actions import COMMON, run
 
 __all__ = ["COMMANDS", "continue_job", "hold", "release", "rm", "suspend", "vacate_job"]
 
@@ -26,12 +26,12 @@ COMMANDS: dict[str, tuple[JobAction, tuple[Flag, ...]]] = {
     "condor_vacate_job": (JobAction.VACATE, (Flag("fast", 1),)),
 }
 """What each asks for, and the flags that it alone has."""
-TABLES: Mapping[str, tuple[Flag, ...]] = {name: (*own, *COMMON) for name, (_, own) in COMMANDS.items()}
+TABLES: Mapping[str, tuple[Flag, ...]] = {name: (*own, *job_actions.COMMON) for name, (_, own) in COMMANDS.items()}
 
 
 def _entry(name: str) -> Callable[[], int]:
     action, flags = COMMANDS[name]
-    return lambda: run(name, action, flags)
+    return lambda: job_actions.run(name, action, flags)
 
 
 rm = _entry("condor_rm")

@@ -39,7 +39,9 @@ def _system() -> str:
     return f"{found.get('ID', 'linux').capitalize()}_{found.get('VERSION_ID', '').partition('.')[0]}".rstrip("_")
 
 
-FLAGS = (Flag("help"), Flag("version"), Flag("arch"), Flag("opsys"), Flag("platform"), Flag("syscall"))
+FLAGS = (Flag("help"), Flag("version"), Flag("arch"), Flag("opsys"),
+         Flag("platform", idle="version and platform are printed without it"),
+         Flag("syscall", idle="programs are not linked with a library of system calls"))
 
 
 def main() -> int:

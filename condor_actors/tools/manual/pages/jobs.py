@@ -137,7 +137,7 @@ HISTORY = Description(
             "pool HOST": "ask the central manager HOST for it",
         },
     },
-    see_also=("condor_q(1)", "condor_summary(1)"),
+    see_also=("condor_q(1)",),
     operands="jobs",
 )
 WHICH_JOBS = {

@@ -107,7 +107,7 @@ option sets one thing of one submitter, whose whole name USER@DOMAIN is given; a
             "inputfile FILE": "a file of ads; nobody is asked",
         },
     },
-    see_also=("condor_status(1)", "condor_prio(1)", "condor_summary(1)"),
+    see_also=("condor_status(1)", "condor_prio(1)"),
 )
 WHO = Description(
     name="condor_who",
@@ -198,8 +198,6 @@ VERSION = Description(
     options={"Options": {
         "arch": "the name of this machine's processor architecture",
         "opsys": "the name of its operating system",
-        "platform": "version and platform, as without options",
-        "syscall": "the same",
     }},
     reads_configuration=False,
 )

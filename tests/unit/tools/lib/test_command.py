@@ -8,17 +8,19 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.lib.command import ToolError, Words, help_of, operands_of, reminder_of, run, values_of
 from condor_actors.tools.lib.flags import Flag, Given
 from condor_actors.wire.blocking import Unreachable
 
+USAGE = f"{help_of('condor_version')}\n"
+REMINDER = reminder_of("condor_version")
 FLAGS = (Flag("help"), Flag("version"), Flag("name", 1, 1))
 Said = tuple[int, str, str]
 
 
 def done(capsys: pytest.CaptureFixture[str], act: Callable[[Sequence[Given]], int], *arguments: str,
          words: Words | None = None) -> Said:  # fmt: skip
-    status = run(FLAGS, "it", act, arguments=arguments, words=words or Words())
+    status = run(FLAGS, "condor_version", act, arguments=arguments, words=words or Words())
     out = capsys.readouterr()
     return status, out.out, out.err
 
@@ -40,15 +42,15 @@ def test_flags_and_operands_reach_the_command(capsys: pytest.CaptureFixture[str]
 
 def test_help_and_version_do_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     never = raises(AssertionError("called"))
-    assert done(capsys, never, "-help") == (0, "Usage: it\n", "")
-    assert done(capsys, never, "-help", words=Words(help_stream="err")) == (0, "", "Usage: it\n")
+    assert done(capsys, never, "-help") == (0, USAGE, "")
+    assert done(capsys, never, "-help", words=Words(help_stream="err")) == (0, "", USAGE)
     status, out, _ = done(capsys, never, "--version")
     assert (status, out.splitlines()[0][:15]) == (0, "$CondorVersion:")
 
 
 def test_a_command_line_that_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
     never = raises(AssertionError("called"))
-    assert done(capsys, never, "-zap") == (1, "", "Error: unrecognized argument -zap\nUsage: it\n")
+    assert done(capsys, never, "-zap") == (1, "", f"Error: unrecognized argument -zap\n{REMINDER}\n")
     assert done(capsys, never, "-name") == (1, "", "Error: Argument -name requires another parameter\n")
     words = Words(unknown="{word}?", unknown_status=2, missing="-{flag}!")
     assert done(capsys, never, "-zap", words=words) == (2, "", "-zap?\n")
