@@ -5,14 +5,18 @@ BIN    := $(CURDIR)/$(VENV)/bin
 STAMP  := $(VENV)/.installed
 NATIVE := $(shell find native -type f -not -name '*.o' 2>/dev/null)
 
-.PHONY: demo test install bytecode lint types docs seeds fuzz mutants soak bench clean wheel
+.PHONY: demo test install bytecode manual lint types docs seeds fuzz mutants soak bench clean wheel
 .DEFAULT_GOAL := install
 
-install: bytecode            ## virtual environment with everything built, condor_* in .venv/bin
+install: bytecode manual     ## virtual environment with everything built, condor_* in .venv/bin
 
 # Tools start twice as fast from compiled modules, and their users may not be allowed to write them.
 bytecode: $(STAMP)
 	@$(BIN)/python -m compileall -q condor_actors twisted
+
+# man finds the pages where the commands are on the PATH; completion: see docs/manual-pages.md.
+manual: $(STAMP)
+	@$(BIN)/python -P -m condor_actors.tools.manual $(VENV)/share >/dev/null
 
 $(STAMP): setup.cfg setup.py pyproject.toml $(NATIVE)
 	./etc/install-system-packages build

@@ -1,7 +1,9 @@
 """What setup.cfg cannot say: the native programs and the cffi module are built with the package.
 
 ``build_ext`` also runs ``make -C native``; the programs go to ``condor_actors/machine/native/bin``, in place
-when developing and into the wheel otherwise.  Only gcc, make and the installed cffi are used: no network.
+when developing and into the wheel otherwise.  Only gcc, make and the installed cffi are used: no network.  A wheel
+also carries the manual pages and the completion of shells, which the built package writes itself; when developing,
+``make install`` has it do so.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import Distribution, Extension, setup
+from setuptools import Command, Distribution, Extension, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).resolve().parent
@@ -30,6 +32,9 @@ class NativeDistribution(Distribution):
     """A distribution that always has compiled parts, so that wheels carry the platform's name."""
 
     def has_ext_modules(self) -> bool:
+        return True
+
+    def has_data_files(self) -> bool:
         return True
 
 
@@ -56,11 +61,39 @@ class BuildNative(build_ext):
             fresh.replace(target / name)  # a running program keeps its old file
 
 
+class InstallManual(Command):
+    """Puts the manual pages and the completion of shells into ``share``."""
+
+    user_options = [("install-dir=", "d", "the prefix")]
+
+    def initialize_options(self) -> None:
+        self.install_dir: str | None = None
+        self.outfiles: list[str] = []
+
+    def finalize_options(self) -> None:
+        self.set_undefined_options("install", ("install_data", "install_dir"))
+
+    def get_inputs(self) -> list[str]:
+        return []
+
+    def get_outputs(self) -> list[str]:
+        return self.outfiles
+
+    def run(self) -> None:
+        if self.get_finalized_command("build_py").editable_mode:
+            return
+        folder = (Path(self.install_dir) / "share").resolve()
+        built = Path(self.get_finalized_command("build").build_lib).resolve()
+        command = [sys.executable, "-P", "-m", "condor_actors.tools.manual", str(folder)]
+        subprocess.run(command, check=True, cwd=built, env={**os.environ, "PYTHONPATH": str(built)})
+        self.outfiles = [str(path) for path in folder.rglob("*") if path.is_file()]
+
+
 if __name__ == "__main__":
     PROGRAM_FOLDER.mkdir(exist_ok=True)  # before the packages are looked for: a folder of data counts as one
     setup(
         distclass=NativeDistribution,
-        cmdclass={"build_ext": BuildNative},
+        cmdclass={"build_ext": BuildNative, "install_data": InstallManual},
         cffi_modules=["native/binding/build_native.py:ffibuilder"],
         ext_modules=[CLASSADS],
     )

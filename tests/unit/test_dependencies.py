@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from configparser import ConfigParser
 from importlib import import_module
@@ -61,3 +62,11 @@ def test_every_command_has_a_function() -> None:
     for line in config["options.entry_points"]["console_scripts"].strip().split("\n"):
         module, _, function = line.partition("=")[2].strip().partition(":")
         assert callable(getattr(import_module(module), function)), line
+
+
+def test_the_package_can_write_its_manual_while_it_is_built() -> None:
+    config = ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    needed = {line for line in config["options"]["install_requires"].split("\n") if line}
+    built_with = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"])
+    assert needed <= built_with

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from condor_actors.tools.manual import overviews
+from condor_actors.tools.manual.completion import bash, fish, zsh
 from condor_actors.tools.manual.lookup import described
 from condor_actors.tools.manual.roff import command_page
 
@@ -25,6 +26,9 @@ def files() -> Iterator[tuple[str, str]]:
     """Each file that is written: its path below the folder, and its text."""
     for name, page in described().items():
         yield f"man/man{page.section}/{name}.{page.section}", command_page(name)
+        yield f"bash-completion/completions/{name}", bash.script(name)
+        yield f"fish/vendor_completions.d/{name}.fish", fish.script(name)
+    yield f"zsh/site-functions/{zsh.NAME}", zsh.script()
     for name, section, text in overviews.pages():
         yield f"man/man{section}/{name}.{section}", text
 

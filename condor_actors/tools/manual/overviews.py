@@ -74,21 +74,22 @@ def _condor() -> Iterator[str]:
     yield ".SH DESCRIPTION"
     yield from paragraph(
         "Condor turns idle workstations into one pool for long jobs and gives each machine back the moment its "
-        "owner touches it. A user describes jobs in a file, condor_submit(1) queues them, and condor_q(1) shows how they "
-        "stand. The pool finds machines, runs the jobs, moves them when an owner returns, and sees them through to their end.")
+        "owner touches it. A user describes jobs in a file, condor_submit(1) queues them, and condor_q(1) shows "
+        "how they stand. The pool finds machines, runs the jobs, moves them when an owner returns, and sees them "
+        "through to their end.")
     yield from paragraph(
-        "Each machine runs a condor_master(8), which keeps the daemons that it needs: a schedd where jobs are queued, "
-        "a startd where they run, and on the central manager the collector, which knows all machines, and the negotiator, "
-        "which gives them to users by their priorities.")
+        "Each machine runs a condor_master(8), which keeps the daemons that it needs: a schedd where jobs are "
+        "queued, a startd where they run, and on the central manager the collector, which knows all machines, and "
+        "the negotiator, which gives them to users by their priorities.")
     yield ".SH COMMANDS"
     for title, names in OF_USERS.items():
         yield f".SS {escaped(title)}"
         yield from _purposes(names)
     yield ".SH COMMON OPTIONS"
     yield from paragraph(
-        "Options of most commands may be shortened as long as they stay distinct, and take one dash or two. -help lists "
-        "the options of a command, -version prints the version, -name NAME asks another daemon of its kind, and "
-        "-pool HOST another pool.")
+        "Options of most commands may be shortened as long as they stay distinct, and take one dash or two. -help "
+        "lists the options of a command, -version prints the version, -name NAME asks another daemon of its kind, "
+        "and -pool HOST another pool.")
     yield from section("FILES", _entries(FILES))
     yield from section("SEE ALSO", see_also(("condor_submit(1)", "condor_q(1)", "condor_status(1)", "condor_control(8)",
                                              "condor_config(5)")))
@@ -98,8 +99,8 @@ def _control() -> Iterator[str]:
     yield from head("condor_control", 8, "running machines and pools: an overview")
     yield ".SH DESCRIPTION"
     yield from paragraph(
-        "What administrators do, and with which commands. All of them may be given anywhere in the pool by those who "
-        "have the level ADMINISTRATOR; on a machine itself root has it.")
+        "What administrators do, and with which commands. All of them may be given anywhere in the pool by those "
+        "who have the level ADMINISTRATOR; on a machine itself root has it.")
     yield ".SH TASKS"
     for title, (text, examples) in EVERYDAY.items():
         yield f".SS {escaped(title)}"
@@ -120,16 +121,17 @@ def _configuration() -> Iterator[str]:
     yield from head("condor_config", 5, "the configuration of a machine of a pool")
     yield ".SH DESCRIPTION"
     yield from paragraph(
-        "The configuration is read from the file that CONDOR_CONFIG names, or /etc/condor/condor_config, and then from "
-        "the files of LOCAL_CONFIG_DIR in the order of their names. The later setting of a parameter wins, and an "
-        "environment variable _CONDOR_NAME over all of them.")
+        "The configuration is read from the file that CONDOR_CONFIG names, or /etc/condor/condor_config, and then "
+        "from the files of LOCAL_CONFIG_DIR in the order of their names. The later setting of a parameter wins, "
+        "and an environment variable _CONDOR_NAME over all of them.")
     yield from paragraph(
-        "NAME = VALUE sets a parameter; names may be written in small letters too. VALUE may use $(OTHER), and a line "
-        "that ends with a backslash goes on. SCHEDD.NAME = VALUE is for the schedd alone. \"use CATEGORY : TEMPLATE\" "
-        "stands for a set of settings, and if, elif, else and endif choose among lines. A # begins a comment.")
+        "NAME = VALUE sets a parameter; names may be written in small letters too. VALUE may use $(OTHER), and a "
+        "line that ends with a backslash goes on. SCHEDD.NAME = VALUE is for the schedd alone. \"use CATEGORY : "
+        "TEMPLATE\" stands for a set of settings, and if, elif, else and endif choose among lines. A # begins a "
+        "comment.")
     yield from paragraph(
-        "condor_config_val(1) shows what holds and where it was set, condor_config(8) judges a file before it is in "
-        "force, and condor_reconfig(8) has the daemons read it.")
+        "condor_config_val(1) shows what holds and where it was set, condor_config(8) judges a file before it is "
+        "in force, and condor_reconfig(8) has the daemons read it.")
     for title, rows in SECTIONS.items():
         yield f'.SH "{escaped(title.upper())}"'
         for row in sorted(rows, key=lambda each: each.name):
