@@ -1,4 +1,5 @@
-"""A mkdocs hook: what becomes of HTCondor's submit commands and parameters, from the live tables."""
+"""A mkdocs hook: the commands with their options, and what becomes of HTCondor's submit commands and
+parameters, from the live tables."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
 from condor_actors.config.parameters.of_htcondor import NAMES, groups
 from condor_actors.cores.submit_commands import COMMANDS, Standing
 from condor_actors.tools.lib.flags import NO_DEBUG
+from condor_actors.tools.manual.markdown import reference
 from condor_actors.tools.manual.sources import flags_of
 
 MARK = "<!-- submit commands -->"
@@ -17,6 +19,7 @@ ASK_AND_ACT = ("condor_q", "condor_status", "condor_history", "condor_rm", "cond
                "condor_vacate_job", "condor_who", "condor_userprio", "condor_prio", "condor_qedit", "condor_reschedule",
                "condor_transform_ads", "condor_wait", "condor_tail", "condor_config_val")
 """The commands whose options are compared with the manual's."""
+REFERENCE_MARK = "<!-- command reference -->"
 PARAMETERS_MARK = "<!-- parameters of HTCondor -->"
 
 
@@ -70,4 +73,6 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         markdown = markdown.replace(PARAMETERS_MARK, parameters())
     if OPTIONS_MARK in markdown:
         markdown = markdown.replace(OPTIONS_MARK, options())
+    if REFERENCE_MARK in markdown:
+        markdown = markdown.replace(REFERENCE_MARK, reference())
     return markdown.replace(MARK, tables()) if MARK in markdown else markdown
