@@ -120,7 +120,7 @@ def test_fish(share: Path, tmp_path: Path) -> None:
     checked = subprocess.run(["fish", "--no-execute", *scripts], capture_output=True, text=True, check=False,
                              env=environment)
     assert (checked.returncode, checked.stderr) == (0, "")
-    asked = {"condor_q -const": {"-constraint", "--constraint"}, "condor_flock inv": {"invite"},
+    asked = {"condor_q -const": {"-constraint"}, "condor_q --const": {"--constraint"}, "condor_flock inv": {"invite"},
              "condor_flock limit --ra": {"--rank"}, "htcondor job st": {"status"}, "htcondor jo": {"job"},
              "condor_flock limit --rank ": {"below", "alike"}}
     lines = "\n".join([*(f"source {path}" for path in scripts),
