@@ -115,8 +115,9 @@ _IGNORED: tuple[tuple[str, str], ...] = (
 
 _GRID = "jobs are handed to Slurm alone, of other batch systems, pools and clouds"
 _GRID_INSTEAD = "Say grid_resource = batch slurm, or submit the program itself with universe = vanilla."
-_REGISTRY = "nothing fetches images from registries"
-_REGISTRY_INSTEAD = "Bring the image as a tar file (docker save IMAGE > image.tar; container_image = image.tar)."
+_DOCKER = "jobs are not run by Docker"
+_DOCKER_INSTEAD = ("Say universe = container with container_image = docker://NAME: the program is run in the image "
+                   "without its entrypoint, and the image is fetched where the machine does not have that digest.")
 _OAUTH = "there is no service that keeps credentials"
 _OAUTH_INSTEAD = "Put a token of limited rights into a file of transfer_input_files."
 
@@ -137,7 +138,7 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "Use a URL that carries its own signature, or fetch the file in the job."),
     ("docker_image DockerImage; docker_pull_policy DockerPullPolicy; "
      "docker_override_entrypoint DockerOverrideEntrypoint",
-     _REGISTRY, _REGISTRY_INSTEAD),
+     _DOCKER, _DOCKER_INSTEAD),
     ("container_service_names ContainerServiceNames; <service-name>_container_port; <service-name>_HostPort",
      "no ports are forwarded", "A job in an image has the machine's network: let it listen on a free port and write "
      "that into a file."),

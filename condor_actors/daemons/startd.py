@@ -30,6 +30,7 @@ from condor_actors.cores.startd.startd_events import (
     Hide,
     NeedStarter,
     Observed,
+    Probed,
     RunBenchmarks,
     SensorSpoke,
     Show,
@@ -39,6 +40,7 @@ from condor_actors.cores.startd.startd_events import (
 )
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
 from condor_actors.daemons.startd_settings import (
+    container_attributes,
     inventories,
     inventory_commands,
     machine_ad,
@@ -48,6 +50,7 @@ from condor_actors.daemons.startd_settings import (
     startd_name,
 )
 from condor_actors.effects import Effect
+from condor_actors.machine.containers.probe import ContainerProbe
 from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.machine.run.confinement import wanted_parts
 from condor_actors.machine.sensors.benchmarks import Benchmarks
@@ -332,6 +335,8 @@ class Startd:
             config.list_of("CONSOLE_DEVICES"), confine=wanted_parts(config), inventories=inventory_commands(config))
         self.sensors = None if world.readings is not None else HostSensors(
             [word.lower() for word in config.list_of("OWNER_SENSORS")], memory=config.path("RUN") / "owner_seen")
+        self._containers = False
+        self._probe = ContainerProbe(world.reactor_time, self._probed, works_here=world.readings is None)
         self.benchmarks = Benchmarks(config.list_of("BENCHMARKS_JOBLIST") if world.readings is None else (),
                                      world.reactor_time)
         self.starters: StarterHosts = world.processes or StarterProcess(
@@ -370,6 +375,13 @@ class Startd:
         self.system.spawn(ADVERTISER, lambda: Advertiser(collector_nodes(self.config), interval_s))
         self.system.spawn("startd", lambda: StartdActor(self), inbox_limit=10_000)
         self.system.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, self.ad()))
+        self._probe.start()
+
+    def _probed(self, works: bool) -> None:
+        """Whether jobs can run in images has been tried out."""
+        self._containers, self._made = works, (None, ClassAd())
+        self.system.tell(Address("", "startd"), Probed(tuple(container_attributes(self.config, works).items())))
+        self.system.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, self.ad()))
 
     def stop(self, graceful: bool) -> Deferred[None]:
         """Vacate every claim, then end the starter host."""
@@ -393,6 +405,7 @@ class Startd:
     def rest(self) -> None:
         """Nothing runs any more."""
         resting, self.resting = self.resting, Deferred()
+        self._probe.stop()
         if self._starter_pid:
             self.starters.stop(self._starter_pid, fast=False)
             self._starter_pid = 0
@@ -404,6 +417,8 @@ class Startd:
         settings = slot_settings(config)
         self.config = config
         self._slot_settings = settings
+        if self._containers:
+            self._probed(True)  # CONTAINER_REGISTRIES
         self.poll_s = config.seconds("POLLING_INTERVAL")
         self.system.tell(Address("", "startd"), NewSlotSettings(settings))
 
@@ -422,7 +437,7 @@ class Startd:
         made_of = (self.config, self.world.post.public_node)
         if self._made[0] != made_of:
             ad = machine_ad(self.config, self._facts, self._share, made_of[1], self.started_s,
-                            self._inventories)
+                            self._inventories, containers=self._containers)
             ad["TotalSlots"] = len(self._plans)
             self._made = (made_of, ad)
         return self._made[1].copy()

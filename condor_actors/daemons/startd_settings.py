@@ -31,8 +31,8 @@ from condor_actors.machine.sensors.readings import MachineFacts
 from condor_actors.messages.urls import FETCHED
 
 __all__ = [
-    "host_name", "inventories", "inventory_commands", "machine_ad", "machine_share", "slot_plans", "slot_settings",
-    "startd_name",
+    "container_attributes", "host_name", "inventories", "inventory_commands", "machine_ad", "machine_share",
+    "slot_plans", "slot_settings", "startd_name",
 ]
 
 RESOURCE = "MACHINE_RESOURCE_"
@@ -182,8 +182,8 @@ def slot_plans(config: Config, total: Share) -> tuple[SlotPlan, ...]:
 
 
 def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, started_s: float,
-               found: Mapping[str, Inventory] | None = None) -> ClassAd:
-    """The facts that the ads of all slots share; ``found``: the machine's inventories."""
+               found: Mapping[str, Inventory] | None = None, *, containers: bool = False) -> ClassAd:
+    """The facts that the ads of all slots share; ``found``: the machine's inventories; ``containers``: they work."""
     host = host_name(config)
     version = package_version()
     level = level_of_flags(frozenset(facts.cpu_flags))
@@ -216,8 +216,7 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "has_sse4_2": "sse4_2" in facts.cpu_flags, "has_ssse3": "ssse3" in facts.cpu_flags,
         "Microarch": _microarchitecture(facts.cpu_flags),
     }
-    if facts.containers:
-        values |= {"HasContainer": True, "HasSandboxImage": True, "HasUserNamespaces": True}
+    values |= {name: value for name, value in container_attributes(config, containers).items() if value is not None}
     values |= _of_devices(total, found or {})
     if facts.cpu_model:
         values["CpuModelName"] = facts.cpu_model
@@ -225,6 +224,13 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
     if config.list_of("STARTD_ATTRS"):
         ad["StartdAttrs"] = " ".join(config.list_of("STARTD_ATTRS"))
     return ad
+
+
+def container_attributes(config: Config, works: bool) -> dict[str, Any]:
+    """What a machine says that has run a program in an image, or could not; None: it does not say that."""
+    fetches = bool(config.list_of("CONTAINER_REGISTRIES"))
+    return {"HasContainer": works or None, "HasSandboxImage": works or None, "HasUserNamespaces": works,
+            "HasDockerURL": (works and fetches) or None}
 
 
 def _of_devices(total: Share, found: Mapping[str, Inventory]) -> dict[str, Any]:

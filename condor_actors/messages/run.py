@@ -137,7 +137,10 @@ class InputsSent:
 @message
 @attrs.frozen(kw_only=True)
 class RunBegan:
-    """Starter to shadow: the program is executing."""
+    """Starter to shadow: the program is executing.
+
+    ``image_digest``: of the image of a registry that it runs in, ``sha256:…``.
+    """
 
     KIND: ClassVar[str] = "condor.run.RunBegan"
     VERSION: ClassVar[int] = 1
@@ -147,6 +150,7 @@ class RunBegan:
     when_s: float
     pid: int
     scratch_dir: str
+    image_digest: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -168,7 +172,8 @@ class RunProgress:
     """Starter to shadow, now and then: usage, and streamed output since the last (stream_output, stream_error), which
     is asked, so that no more than one piece of each file is under way.  Answer: Done.
 
-    ``state``: empty, ``suspended`` or ``continued`` when that just happened.
+    ``state``: empty, ``suspended`` or ``continued`` when that just happened; ``image_digest``: as in :class:`RunBegan`,
+    which may not have been heard.
     """
 
     KIND: ClassVar[str] = "condor.run.RunProgress"
@@ -180,6 +185,7 @@ class RunProgress:
     state: str = ""
     streams: tuple[tuple[str, int, bytes], ...] = ()
     """(file path, offset, bytes) to be written at home."""
+    image_digest: str = ""
 
 
 @message

@@ -9,6 +9,7 @@ import signal
 from condor_actors.cores.argument_quoting import join_raw
 from condor_actors.cores.submit_commands import universe_objection
 from condor_actors.messages.codes import Universe
+from condor_actors.messages.image_reference import SCHEME, BadReference, ImageReference
 from condor_actors.messages.urls import is_url
 from condor_actors.submit.build_context import UNIVERSE_IDS, BuildContext
 from condor_actors.submit.errors import SubmitError
@@ -22,8 +23,8 @@ from condor_actors.submit.quoting import (
     unquote,
 )
 
-FROM_REGISTRY = ("bring the image as a tar file: docker save IMAGE > image.tar, and container_image = image.tar; "
-                 "where the machines have it unpacked, name that folder with transfer_container = false")
+BY_CONTAINER = ("say universe = container with container_image = docker://NAME: the program is then run in the image "
+                "without its entrypoint")
 
 
 def universe(context: BuildContext) -> None:
@@ -50,7 +51,7 @@ def universe(context: BuildContext) -> None:
     context.set("JobUniverse", context.universe)
     if context.topping == "docker":
         if not docker_image:
-            raise SubmitError("nothing here runs jobs by Docker", command="universe", remedy="say universe = container")
+            raise SubmitError("nothing here runs jobs by Docker", command="universe", remedy=BY_CONTAINER)
         context.set("WantDocker", True)  # refused where jobs are queued, by its row in the table of commands
         context.set("DockerImage", docker_image)
     elif context.topping:
@@ -60,10 +61,18 @@ def universe(context: BuildContext) -> None:
 def _container(context: BuildContext, image: str) -> None:
     if image.endswith(".sif") or image.startswith("oras:"):
         raise SubmitError("images in SIF files take Apptainer, which is not started here", command="container_image",
-                          remedy="name a folder with the root directory, or a tar file of it")
-    if "://" in image or image.startswith("docker:"):
-        raise SubmitError("nothing here fetches images from registries", command="container_image",
-                          remedy=FROM_REGISTRY)
+                          remedy="name a folder with the root directory, a tar file of it, or docker://NAME")
+    named = image.startswith(SCHEME)
+    if ("://" in image or image.startswith("docker:")) and not named:
+        raise SubmitError(f"{image[:200]} is neither a path nor the name of an image in a registry",
+                          command="container_image",
+                          remedy="write docker://[HOST[:PORT]/]NAME[:TAG], or name a tar file or a folder")
+    if named and "$$(" not in image:
+        try:
+            ImageReference.read(image)
+        except BadReference as error:
+            raise SubmitError(str(error), command="container_image",
+                              remedy="write docker://[HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]") from None
     if not image.rstrip("/"):
         raise SubmitError("the machine's own root directory is no image", command="container_image")
     network = (context.text("docker_network_type", "DockerNetworkType") or "host").lower()
@@ -75,9 +84,10 @@ def _container(context: BuildContext, image: str) -> None:
         raise SubmitError(f"container_target_dir = {target} is no absolute path of a folder",
                           command="container_target_dir")
     context.set("WantContainer", True)
-    context.set("WantSandboxImage", True)
+    context.set("WantDockerImage" if named else "WantSandboxImage", True)
     context.set("ContainerImage", image)
-    context.set("TransferContainer", context.boolean("transfer_container", "TransferContainer", default=True))
+    travels = context.boolean("transfer_container", "TransferContainer", default=not named)
+    context.set("TransferContainer", travels and not named)  # the execute machine fetches it
 
 
 def folder(context: BuildContext) -> None:

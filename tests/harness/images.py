@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["docker_archive", "oci_archive", "root_folder", "rootfs_tar"]
+__all__ = ["docker_archive", "oci_archive", "packed", "root_folder", "rootfs_tar"]
 
 APPLETS = ("sh", "cat", "echo", "ls", "id", "sleep", "mkdir", "env", "grep", "ps", "kill", "dd", "touch", "true")
 
@@ -30,7 +30,7 @@ def root_folder(folder: Path) -> Path:
     return folder
 
 
-def _packed(folder: Path) -> bytes:
+def packed(folder: Path) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for path in sorted(folder.rglob("*")):
@@ -64,7 +64,7 @@ def upper_layer() -> bytes:
 
 def rootfs_tar(folder: Path, target: Path) -> Path:
     """A tar of the root directory itself."""
-    target.write_bytes(_packed(folder))
+    target.write_bytes(packed(folder))
     return target
 
 
@@ -73,7 +73,7 @@ def docker_archive(folder: Path, target: Path) -> Path:
     (folder / "etc/removed").write_text("below\n")
     with tarfile.open(target, "w") as archive:
         _add(archive, "config.json", json.dumps(CONFIGURATION).encode())
-        _add(archive, "one/layer.tar", _packed(folder))
+        _add(archive, "one/layer.tar", packed(folder))
         _add(archive, "two/layer.tar", upper_layer())
         _add(archive, "manifest.json", json.dumps(
             [{"Config": "config.json", "RepoTags": ["x:y"], "Layers": ["one/layer.tar", "two/layer.tar"]}]).encode())
@@ -89,7 +89,7 @@ def oci_archive(folder: Path, target: Path) -> Path:
 
     with tarfile.open(target, "w") as archive:
         _add(archive, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
-        layers = [blob(_packed(folder)), blob(upper_layer())]
+        layers = [blob(packed(folder)), blob(upper_layer())]
         manifest = blob(json.dumps({"layers": layers, "config": blob(json.dumps(CONFIGURATION).encode())}).encode())
         _add(archive, "index.json", json.dumps({"manifests": [manifest]}).encode())
     return target

@@ -5,20 +5,25 @@ Its machines share nothing but a wire.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import os
 import shlex
+import signal
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from tests.harness.images import root_folder, rootfs_tar
+from tests.harness.images import packed, root_folder, rootfs_tar
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, a_wire
 from tests.harness.readable_python import python_for_all
+from tests.harness.registry import Hostile, hostile_registry, made_image
 from tests.harness.root_helper import POOL, status_of
 from tests.harness.root_pool import CONFIG
 from tests.harness.standard_jobs import NEED_RUNTIME, Job
@@ -189,6 +194,45 @@ def test_a_job_in_an_image(pool: Dropped) -> None:
     alice.wait("image.log", 60)
     assert (alice.work / "image.out").read_text() == f"made in a test\n{alice.person.uid}\n"
     assert (alice.work / "result").read_text() == "made\n"
+
+
+def test_an_image_of_a_registry_is_fetched_by_her_account_and_nothing_of_one_that_is_broken_off_is_left(
+        pool: Dropped) -> None:
+    alice, over = pool.alice, threading.Event()
+    root = packed(root_folder(alice.work / "fetched"))
+
+    def waits(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "10240")
+        request.end_headers()
+        over.wait(300)
+
+    with contextlib.ExitStack() as opened:
+        opened.callback(over.set)
+        registry: Hostile = in_namespace(pool.execute, lambda: opened.enter_context(hostile_registry()))
+        whole = registry.has("whole", made_image(root))
+        broken = registry.has("broken", made_image(root, root + bytes(10240)))
+        last = json.loads(broken.manifest)["layers"][1]["digest"]
+        registry.answers[last] = waits
+        words = ("universe = container\nexecutable = /bin/sh\ntransfer_executable = false\nlog = fetched.log\n"
+                 "arguments = \"-c 'cat /etc/image; id -u'\"\noutput = fetched.out\nshould_transfer_files = YES\n"
+                 f"container_image = docker://{registry.host}/tool")
+        cluster = alice.submit(f"{words}:whole\nqueue")
+        alice.wait("fetched.log", 60)
+        assert (alice.work / "fetched.out").read_text() == f"made in a test\n{alice.person.uid}\n"
+        assert alice.history(str(cluster))[0]["ContainerImageDigest"] == whole.digest
+        cluster = alice.submit(f"{words}:broken\nqueue")
+        until(lambda: registry.count(last) == 1, "the last layer asked for")
+        (folder,) = (pool.execute.dir / "execute").glob("dir_*")
+        assert {path.stat().st_uid for path in (folder / ".condor_image").iterdir()} == {alice.person.uid}
+        (host,) = (pid for pid in pool.execute.pids()
+                   if b"condor_actors.services\0starter-host\0--startd" in Path(f"/proc/{pid}/cmdline").read_bytes()
+                   and status_of(pid)["Uid"].split()[0] != "0")
+        os.kill(host, signal.SIGKILL)
+        until(lambda: registry.count(last) == 2, "the next run")
+        until(lambda: not folder.exists(), "nothing of the first run")
+        alice.run("condor_rm", str(cluster))
+        until(lambda: not pool.execute.scratch(), "nothing of the second")
 
 
 def test_spooled_files_come_back(pool: Dropped) -> None:

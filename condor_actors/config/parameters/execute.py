@@ -338,6 +338,31 @@ ROWS = (
         read_by=STARTER,
     ),
     words(
+        "CONTAINER_REGISTRIES",
+        "*",
+        "The registries that container images may be fetched from, as HOST or HOST:PORT; * stands for any letters."
+        " Only https is spoken, but for this machine's own registries and those written as http://HOST:PORT.",
+    ),
+    words(
+        "CONTAINER_REGISTRY_MIRRORS",
+        None,
+        "Whom to ask before a registry, as REGISTRY=HOST[:PORT][/FOLDER]; with http:// before HOST, without TLS.",
+        read_by=STARTER,
+    ),
+    text(
+        "CONTAINER_REGISTRY_PROXY",
+        None,
+        "The proxy by which registries are reached, http://HOST:PORT.",
+        read_by=STARTER,
+    ),
+    seconds(
+        "CONTAINER_IMAGE_TIME",
+        3600,
+        "How long fetching and unpacking an image of a registry may take; then the job is run elsewhere.",
+        low=1,
+        read_by=STARTER,
+    ),
+    words(
         "DOCKER_VOLUMES",
         None,
         "Names of folders or files of the machine that can be seen in container images; each has a"

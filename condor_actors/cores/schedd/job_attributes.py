@@ -102,7 +102,7 @@ schedd administrator shadow all    RemoteUserCpu RemoteSysCpu LocalUserCpu Local
 schedd administrator shadow all    CumulativeLocalSysCpu Leverage CpusUsage BytesSent BytesRecvd RunBytesSent
 schedd administrator shadow all    RunBytesRecvd NumRemoteSysCalls RemoteSysCalls RefusedCalls FileReadCount
 schedd administrator shadow all    FileWriteCount FileSeekCount FileOpenCount FileReadBytes FileWriteBytes
-owner  owner         shadow all    ImageSize DiskUsage MemoryUsage ResidentSetSize
+owner  owner         shadow all    ImageSize DiskUsage MemoryUsage ResidentSetSize ContainerImageDigest
 
 # whom it is charged to
 charge charge        -      all    AccountingGroup AcctGroup AcctGroupUser

@@ -42,6 +42,7 @@ from condor_actors.cores.state_table import EventKey, InvariantBroken, event_key
 from condor_actors.effects import Ask, CancelTimer, Effect, Note, Send, SetTimer, job_note
 from condor_actors.messages.codes import JobEventType, JobStatus
 from condor_actors.messages.envelope import Address, AskFailed, Refused
+from condor_actors.messages.image_reference import DIGEST, IMAGE_DIGEST
 from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
 from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
 
@@ -170,6 +171,11 @@ class ShadowRun:
             "JobCurrentStartExecutingDate": known_s if counted else int(when_s),
             "NumJobStarts": job.get_int("NumJobStarts") + (not counted),
         })
+
+    def note_image(self, digest: str) -> None:
+        """What its image's name means is decided by the first run, for all that follow."""
+        if DIGEST.match(digest) and IMAGE_DIGEST not in self.job and IMAGE_DIGEST not in self.attributes:
+            self.attributes[IMAGE_DIGEST] = digest
 
     def began_unheard(self, when_s: float) -> None:
         """The program must have begun: it runs, or has ended; that it did was told to somebody who is gone, or while

@@ -155,6 +155,7 @@ def _begin_unanswered(run: ShadowRun, event: RunBegan) -> None:
 
 def _note_began(run: ShadowRun, event: RunBegan) -> None:
     """The program began, as is heard only now."""
+    run.note_image(event.image_digest)
     if run.began:
         return
     run.began = True
@@ -176,6 +177,7 @@ def _progress(run: ShadowRun, event: RunProgress) -> None:
     if event.streams:
         run.out.append(WriteStreams(event.streams))
     run.note_usage(event.usage)
+    run.note_image(event.image_digest)
     if event.state == "suspended" and not run.suspended:
         run.suspended = True
         run.note("suspended", "stands still")

@@ -27,6 +27,7 @@ from condor_actors.cores.startd.slots import Slot, Slots
 from condor_actors.cores.startd.startd_events import (
     Benchmarked,
     Observed,
+    Probed,
     RunBenchmarks,
     SensorSpoke,
     StartdSettings,
@@ -191,6 +192,12 @@ class OwnerState:
         if done.text:
             self._turn.do(Note(f"the machine's speed is unknown: {done.text}", "warn"))
         self._turn.do(Persist(SaveFact("benchmarks", found)))
+        self.reevaluate()
+        self._publisher.all_changed()
+
+    def probed(self, event: Any, done: Probed) -> None:
+        """What the machine can do was tried out."""
+        _write(self._slots.machine_ad, dict(done.found))
         self.reevaluate()
         self._publisher.all_changed()
 

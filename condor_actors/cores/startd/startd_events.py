@@ -9,9 +9,8 @@ from condor_actors.cores.startd.slots import Slot
 from condor_actors.effects import Effect
 
 __all__ = [
-    "Benchmarked", "StartdSettings", "EndStartd", "Hide", "NeedStarter", "Observed", "RunBenchmarks", "SensorSpoke",
-    "Show",
-    "StarterDied", "StopBenchmarks",
+    "Benchmarked", "StartdSettings", "EndStartd", "Hide", "NeedStarter", "Observed", "Probed", "RunBenchmarks",
+    "SensorSpoke", "Show", "StarterDied", "StopBenchmarks",
 ]
 
 
@@ -69,6 +68,13 @@ class Benchmarked:
 
     found: tuple[tuple[str, int], ...] = ()
     text: str = ""
+
+
+@attrs.frozen
+class Probed:
+    """What this machine can do was tried out: attributes and their values; None: it does not say that any more."""
+
+    found: tuple[tuple[str, bool | None], ...]
 
 
 @attrs.frozen

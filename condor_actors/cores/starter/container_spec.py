@@ -6,7 +6,8 @@ import posixpath
 
 import attrs
 
-from condor_actors.classads import ClassAd
+from condor_actors.classads import UNDEFINED, ClassAd
+from condor_actors.messages.image_reference import DIGEST, IMAGE_DIGEST, SCHEME, BadReference, ImageReference
 
 __all__ = ["BadContainer", "ContainerSpec", "container_of"]
 
@@ -22,8 +23,10 @@ class ContainerSpec:
     """The job's image.
 
     Attributes:
-        image: as the job names it: a path here or at home.
+        image: as the job names it: a path here or at home, or ``docker://…``.
         name: what it is called where it was transferred.
+        reference: the image of a registry; None: it is a file or a folder.
+        digest: which one that is, where the job knows (ContainerImageDigest); empty: what its name means now.
         target: where the scratch directory is seen in it; empty: where it is on the machine.
         network: whether it has the machine's network.
     """
@@ -32,6 +35,8 @@ class ContainerSpec:
     name: str
     target: str = ""
     network: bool = True
+    reference: ImageReference | None = None
+    digest: str = ""
 
 
 def container_of(job: ClassAd) -> ContainerSpec | None:
@@ -41,18 +46,37 @@ def container_of(job: ClassAd) -> ContainerSpec | None:
         BadContainer: it cannot be had.
     """
     image = job.evaluate("ContainerImage")
-    if job.get_bool("WantDocker") or job.get_bool("WantDockerImage"):
-        raise BadContainer("nothing here fetches images from registries: bring the image as a tar file "
-                           "(docker save IMAGE > image.tar; container_image = image.tar)")
+    if job.get_bool("WantDocker"):
+        raise BadContainer("nothing here runs jobs by Docker: say universe = container, and name the image by "
+                           "container_image = docker://NAME")
     if not job.get_bool("WantContainer") and not isinstance(image, str):
         return None
-    if not isinstance(image, str) or not image.rstrip("/") or "\0" in image or "://" in image:
-        raise BadContainer(f"the job's ContainerImage is no path: {job.expression('ContainerImage')}")
+    if not isinstance(image, str) or not image.rstrip("/") or "\0" in image or (
+            "://" in image and not image.startswith(SCHEME)):
+        raise BadContainer("the job's ContainerImage is neither a path nor docker://NAME: "
+                           f"{job.expression('ContainerImage')}")
     target = job.get_str("ContainerTargetDir")
     if target and (not target.startswith("/") or posixpath.normpath(target) != target or target == "/"):
         raise BadContainer(f"container_target_dir = {target[:200]} is no absolute path of a folder")
     network = job.get_str("DockerNetworkType").lower()
     if network not in NETWORKS:
         raise BadContainer(f"docker_network_type = {network[:100]} is neither host nor none")
+    if image.startswith(SCHEME):
+        return _of_registry(job, image, target, network != "none")
     bare = image.rstrip("/")
     return ContainerSpec(image=bare, name=posixpath.basename(bare), target=target, network=network != "none")
+
+
+def _of_registry(job: ClassAd, image: str, target: str, network: bool) -> ContainerSpec:
+    try:
+        reference = ImageReference.read(image)
+    except BadReference as error:
+        raise BadContainer(f"the job's ContainerImage names no image: {error}") from None
+    digest = job.evaluate(IMAGE_DIGEST)
+    if digest is not UNDEFINED and not (isinstance(digest, str) and DIGEST.match(digest)):
+        raise BadContainer(f"the job's {IMAGE_DIGEST} is no sha256:DIGEST: {job.expression(IMAGE_DIGEST)}")
+    known = digest if isinstance(digest, str) else ""
+    if known and reference.digest and known != reference.digest:
+        raise BadContainer(f"the job's {IMAGE_DIGEST} is not that of its ContainerImage: {known}")
+    return ContainerSpec(image=image, name="", target=target, network=network, reference=reference,
+                         digest=reference.digest or known)

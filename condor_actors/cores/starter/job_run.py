@@ -96,6 +96,7 @@ class JobRun:
         status: exit code, signal and core of the program.
         exited: what was told of its end.
         saved: the checkpoint that is on its way home.
+        image_digest: of the image of a registry that it runs in.
         out: what follows from the event being handled.
     """
 
@@ -125,6 +126,7 @@ class JobRun:
         self.checkpointing = False
         self.checkpoints = 0
         self.saved: RunCheckpointed | None = None
+        self.image_digest = ""
         self.out: list[Effect] = []
         self.now_s = 0.0
 

@@ -89,6 +89,8 @@ def _start_in_time(run: JobRun, event: Prepared | TimerFired) -> None:
 
     The wall clock of this machine decides, and it may be set: it is looked at every minute.
     """
+    if isinstance(event, Prepared):
+        run.image_digest = event.image_digest
     begins_s, window_s = run.spec.begins_s, run.spec.window_s
     late_s = run.now_s - begins_s if begins_s is not None else 0.0
     if late_s < 0.0:
@@ -120,7 +122,8 @@ def _begin(run: JobRun, event: Began) -> None:
     run.pid = event.pid
     run.state = StarterState.RUNNING
     run.note("began", f"the program runs, pid {event.pid}, in {event.scratch_dir}")
-    run.out.append(Tell(RunBegan(run_id=run.run_id, when_s=run.now_s, pid=event.pid, scratch_dir=event.scratch_dir)))
+    run.out.append(Tell(RunBegan(run_id=run.run_id, when_s=run.now_s, pid=event.pid, scratch_dir=event.scratch_dir,
+                                 image_digest=run.image_digest)))
     run.out.append(SetTimer("measure", run.first_update_s))
     if run.stopping is not None or run.closing is not None:
         run.follow(HasToGo())
@@ -438,7 +441,8 @@ def _reattach_running(run: JobRun, event: ReattachRun) -> None:
     """What was said of it while the link was broken was not heard."""
     _reattach(run, event)
     run.out.append(Tell(RunProgress(run_id=run.run_id, usage=run.usage,
-                                    state="suspended" if run.suspended else "continued")))
+                                    state="suspended" if run.suspended else "continued",
+                                    image_digest=run.image_digest)))
 
 
 def _reattach_saving(run: JobRun, event: ReattachRun) -> None:
@@ -456,7 +460,8 @@ def _reattach_ended(run: JobRun, event: ReattachRun) -> None:
 def _usage(run: JobRun, event: Measured) -> None:
     """Tell what it uses."""
     run.usage = event.usage
-    run.out.append(Tell(RunProgress(run_id=run.run_id, usage=event.usage, streams=event.streams)))
+    run.out.append(Tell(RunProgress(run_id=run.run_id, usage=event.usage, streams=event.streams,
+                                    image_digest=run.image_digest)))
 
 
 def _usage_limit(run: JobRun, event: Measured) -> None:

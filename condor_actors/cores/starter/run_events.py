@@ -128,7 +128,9 @@ class ReturnTo(Effect):
 
 @attrs.frozen
 class Prepared:
-    """The sandbox is ready."""
+    """The sandbox is ready; ``image_digest``: of an image of a registry."""
+
+    image_digest: str = ""
 
 
 @attrs.frozen

@@ -1,7 +1,9 @@
-"""The image of a run's job: found, or unpacked as the job's account, before the job begins.
+"""The image of a run's job: found, or fetched and unpacked as the job's account, before the job begins.
 
-Theory: :mod:`condor_actors.machine.containers.unpack` is the program; it belongs to the run like the job's own
-processes.  What it has made becomes the pool's own and is kept for the owner's next runs; two runs that need it at once
+Theory: :mod:`condor_actors.machine.containers.unpack` is the program, for an image of a registry
+:mod:`condor_actors.machine.containers.pull`; they belong to the run like the job's own processes.  A registry is
+asked once what a name means; the job's ad keeps the answer, so that a job that moves runs the same image.
+What it has made becomes the pool's own and is kept for the owner's next runs; two runs that need it at once
 unpack it once.  A folder is used where it is: in the scratch directory when it was transferred, else where the job
 says, as far as the job's account can see it.
 """
@@ -14,21 +16,22 @@ import hashlib
 import json
 import os
 import stat
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
-from condor_actors.machine.containers import unpack
+from condor_actors.daemons.starter.image_program import ProgramEnd, room_bytes, run_image_program, sentence
+from condor_actors.machine.containers import pull, unpack
 from condor_actors.machine.containers.image_store import Image
-from condor_actors.machine.containers.unpack import REPORT_BYTES, ImageFacts, UnpackOrder
+from condor_actors.machine.containers.pull import PullOrder
+from condor_actors.machine.containers.unpack import ImageFacts, UnpackOrder
 from condor_actors.machine.privilege.helper import process_helper
-from condor_actors.machine.run.launch import Ended, LaunchPlan
-from condor_actors.machine.run.process_tree import MARK
+from condor_actors.machine.run.sandbox import UNPACKED
 from condor_actors.machine.run.users import open_as
 from condor_actors.messages.codes import HoldCode
+from condor_actors.messages.image_reference import DIGEST, BadReference, ImageReference
 from condor_actors.messages.manifest import FileEntry
 
 if TYPE_CHECKING:
@@ -37,12 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ContainerImage", "without_image"]
 
-UNPACKED = ".condor_image"
-MEMORY_BYTES = 4 << 30
-OPEN_FILES = 1024
 BLOCK_BYTES = 1 << 20
-PROGRAM = "import sys; sys.path[:] = {path!r}; import runpy; runpy.run_module({name!r}, run_name='__main__')"
-"""It finds its modules where this process does."""
 
 
 def without_image(entries: tuple[FileEntry, ...], spec: ContainerSpec | None) -> tuple[FileEntry, ...]:
@@ -59,11 +57,12 @@ class ContainerImage:
         starter: whose run it is; it has its sandbox.
         spec: of the image.
         entries: of the manifest.
-        done: called when the image is there; what fails is told to the starter's core.
+        done: called when the image is there, with its digest when it is a registry's; what fails is told to the
+            starter's core.
     """
 
     def __init__(self, starter: Starter, spec: ContainerSpec, entries: Sequence[FileEntry],
-                 done: Callable[[], None]) -> None:
+                 done: Callable[[str], None]) -> None:
         self._starter = starter
         self._spec = spec
         self._done = done
@@ -78,13 +77,15 @@ class ContainerImage:
         starter.context.defer_to_turn(starter.held.in_thread(self._look), self._looked)
 
     def _look(self) -> str:
-        """What kind of image it is; ``tar`` with a digest, or ``folder`` (blocks)."""
+        """What kind of image it is; ``registry``, ``tar`` with a digest, or ``folder`` (blocks)."""
         edges, sandbox = self._starter.edges, self._starter.sandbox
         if not edges.containers():
             raise OSError("this machine cannot run jobs in images: its kernel gives it no namespaces or no overlays")
         edges.images.load()
         if sandbox is None:
             raise OSError(errno.ENOENT, "the run is over")
+        if self._spec.reference is not None:
+            return "registry"
         if self._below or (self._entry is not None and self._entry.kind == "directory"):
             self._starter.held.image = Image(path=os.path.join(sandbox.path, self._spec.name))
             return "folder"
@@ -119,7 +120,9 @@ class ContainerImage:
         if isinstance(kind, Failure):
             self._refuse(kind.value)
         elif kind == "folder":
-            self._done()
+            self._done("")
+        elif kind == "registry":
+            self._ask_registry()
         else:
             self._use()
 
@@ -130,26 +133,29 @@ class ContainerImage:
             return
         starter.held.image = images.find(self._owner, self._digest, starter.run_id)
         if starter.held.image is not None:
-            self._done()
+            self._done(self._digest if self._spec.reference is not None else "")
         elif images.begin(self._owner, self._digest, starter.context.as_turn(self._use)):
             self._unpacking = True
             starter.held.unpacks = self._digest
             try:
-                self._unpack()
-            except (OSError, unpack.BadImage) as error:
-                self._refuse(error)
+                if self._spec.reference is None:
+                    self._unpack()
+                else:
+                    self._pull(self._spec.reference)
+            except (OSError, ValueError, unpack.BadImage) as error:
+                self._refuse(error, elsewhere=isinstance(error, BadReference))
 
     def _alive(self) -> bool:
         starter = self._starter
         return starter.sandbox is not None and starter.core.state is jr.StarterState.PREPARING
 
-    def _refuse(self, error: object) -> None:
+    def _refuse(self, error: object, *, elsewhere: bool = False) -> None:
+        """There will be no image, here or anywhere."""
         self._settled()
         if self._alive():
-            where = self._starter.claim.slot_name
             self._starter.decide(jr.PrepareFailed(
-                f"Error from {where}: Cannot use container image {self._spec.image}: {error}",
-                HoldCode.INVALID_DOCKER_IMAGE))
+                f"Error from {self._starter.claim.slot_name}: Cannot use container image {self._spec.image}: {error}",
+                0 if elsewhere else HoldCode.INVALID_DOCKER_IMAGE))
 
     def _settled(self) -> None:
         if self._unpacking:
@@ -175,68 +181,98 @@ class ContainerImage:
         stream.flush()
         return stream
 
-    def _unpack(self) -> None:
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[int]:
+        """An open empty folder that the job's account may fill.
+
+        Raises:
+            OSError: it cannot be made.
+        """
         sandbox = self._starter.sandbox
         assert sandbox is not None
         target = os.path.join(sandbox.path, UNPACKED)
         with sandbox.rights():
             os.mkdir(target)
             os.chmod(target, 0o777)  # in a folder that nobody else enters
-        with contextlib.ExitStack() as opened:
-            archive = opened.enter_context(self._archive())
-            folder = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            opened.callback(os.close, folder)
-            self._start(archive.fileno(), folder)
-
-    def _room_bytes(self, folder: int) -> int:
-        disk = os.fstatvfs(folder)
-        return min(disk.f_bavail * disk.f_frsize, self._starter.edges.settings.image_limit_bytes)
-
-    def _start(self, archive: int, folder: int) -> None:
-        starter = self._starter
-        edges, claim = starter.edges, starter.claim
-        order = UnpackOrder(
-            archive=archive, folder=folder, account=starter.account, most_bytes=self._room_bytes(folder),
-            most_s=edges.settings.run.fetch_s).encode()
-        code = PROGRAM.format(path=sys.path, name=unpack.__name__)
-        reading, asking = os.pipe2(os.O_CLOEXEC)
-        telling, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        processes = starter.processes = starter.held.processes = edges.processes_for(claim, starter.run_id)
-        over = starter.context.as_turn(self._unpacked)
-
-        def ended(how: Ended) -> None:
-            processes.leader_ended()
-            self._said = _told(telling)
-            over(how.exit_code == 0, f"unpacking it ended by signal {how.exit_signal}" if how.exit_signal >= 0 else "")
-
-        def failed(reason: str) -> None:
-            processes.leader_ended()
-            os.close(telling)
-            over(False, reason)
-
+        folder = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            os.write(asking, order)
-            launched = edges.launcher.launch(LaunchPlan(
-                program=sys.executable, arguments=("-I", "-c", code), directory="/",
-                environment={MARK: f"{edges.root.path}:{starter.run_id}"}, stdin=reading, stdout=edges.host.null,
-                account=None if os.geteuid() == 0 else starter.account, keep=(archive, folder), stderr=writing,
-                cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
-                limits={"core": "0", "nofile": str(OPEN_FILES), "as": str(MEMORY_BYTES)}), lambda: None, failed, ended)
-            processes.leader(launched.pid)
-        except BaseException:
-            os.close(telling)
-            raise
+            yield folder
         finally:
-            for descriptor in (reading, asking, writing):
-                os.close(descriptor)
+            os.close(folder)
 
-    def _unpacked(self, well: bool, reason: str) -> None:
+    def _unpack(self) -> None:
+        settings = self._starter.edges.settings
+        with self._archive() as archive, self._folder() as folder:
+            order = UnpackOrder(
+                archive=archive.fileno(), folder=folder, account=self._starter.account,
+                most_bytes=min(room_bytes(folder), settings.image_limit_bytes), most_s=settings.run.fetch_s)
+            run_image_program(self._starter, unpack.__name__, order.encode(), (archive.fileno(), folder),
+                              self._unpacked)
+
+    # ---- registries
+
+    def _ask_registry(self) -> None:
+        """Which image the name means: the job knows, or another run has asked lately, or the registry is asked."""
+        starter, spec, images = self._starter, self._spec, self._starter.edges.images
+        if not self._alive() or spec.reference is None:
+            return
+        self._digest = spec.digest or images.meaning(self._owner, spec.image, starter.context.now_s())
+        if self._digest:
+            self._use()
+        elif images.begin(self._owner, spec.image, starter.context.as_turn(self._ask_registry)):
+            self._unpacking = True
+            starter.held.unpacks = spec.image
+            try:
+                order = self._order(spec.reference, tag=spec.reference.tag)
+                run_image_program(starter, pull.__name__, order.encode(), (), self._resolved)
+            except (OSError, ValueError) as error:
+                self._refuse(error, elsewhere=not isinstance(error, ValueError) or isinstance(error, BadReference))
+
+    def _resolved(self, end: ProgramEnd) -> None:
         if not self._alive():
             self._settled()
-        elif not well:
-            said = "".join(each if each.isprintable() else " " for each in self._said.decode(errors="replace"))
-            self._refuse(reason or said.strip()[:2000] or "it cannot be unpacked")
+        elif end.status != 0:
+            self._refuse(end.reason or sentence(end.said), elsewhere=end.status in (pull.ELSEWHERE, -1))
         else:
+            found = sentence(end.said)
+            if not DIGEST.match(found):
+                self._refuse(f"its registry was asked, and {found[:200]!r} came back")
+                return
+            self._digest = found
+            self._starter.edges.images.learn(self._owner, self._spec.image, found, self._starter.context.now_s())
+            self._settled()
+            self._use()
+
+    def _order(self, reference: ImageReference, *, tag: str = "", folder: int = -1) -> PullOrder:
+        """What the puller is told.
+
+        Raises:
+            BadReference: this machine's settings cannot be used.
+            ValueError: the registry may not be asked.
+        """
+        settings = self._starter.edges.settings
+        places = settings.registries.places(reference.registry)
+        return PullOrder(
+            name=reference.name, places=places, tag=tag, digest=self._digest, folder=folder,
+            account=self._starter.account, limit_bytes=settings.image_limit_bytes,
+            room_bytes=room_bytes(folder) if folder >= 0 else 0, most_s=settings.registries.most_s,
+            authorities=settings.run.authorities, proxy=settings.registries.proxy)
+
+    def _pull(self, reference: ImageReference) -> None:
+        with self._folder() as folder:
+            order = self._order(reference, folder=folder)
+            run_image_program(self._starter, pull.__name__, order.encode(), (folder,), self._unpacked)
+
+    # ---- keeping
+
+    def _unpacked(self, end: ProgramEnd) -> None:
+        if not self._alive():
+            self._settled()
+        elif end.status != 0:
+            elsewhere = self._spec.reference is not None and end.status in (pull.ELSEWHERE, -1)
+            self._refuse(end.reason or sentence(end.said) or "it cannot be unpacked", elsewhere=elsewhere)
+        else:
+            self._said = end.said
             starter = self._starter
             starter.context.defer_to_turn(starter.held.in_thread(self._keep), self._kept)
 
@@ -273,7 +309,7 @@ class ContainerImage:
             starter.held.drop_image()
         self._settled()
         if self._alive():
-            self._done()
+            self._done(self._digest if self._spec.reference is not None else "")
 
 
 def _take(folder: int) -> None:
@@ -282,12 +318,3 @@ def _take(folder: int) -> None:
         for name in (*folders, *files):
             os.chown(name, 0, 0, dir_fd=here, follow_symlinks=False)
     os.fchown(folder, 0, 0)
-
-
-def _told(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, REPORT_BYTES)
-    except BlockingIOError:
-        return b""
-    finally:
-        os.close(descriptor)

@@ -108,15 +108,15 @@ class RunInputs:
     def _fetched(self) -> None:
         spec = self._starter.spec.container
         if spec is None:
-            self._prepared()
+            self._prepared("")
         else:
             ContainerImage(self._starter, spec, self._entries, self._prepared).find()
 
-    def _prepared(self) -> None:
+    def _prepared(self, image_digest: str) -> None:
         starter = self._starter
         if starter.sandbox is not None and starter.spec.transfers:
             starter.sandbox.remember(starter.spec.kept)
-        starter.decide(jr.Prepared())
+        starter.decide(jr.Prepared(image_digest))
 
 
 def _executable(entries: tuple[FileEntry, ...]) -> tuple[FileEntry, ...]:

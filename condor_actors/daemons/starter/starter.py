@@ -214,6 +214,8 @@ class Starter(Actor):
 
     def _activity(self, effect: jr.Activity) -> None:
         if effect.activity == "idle":
+            if self._launched is None:
+                self.held.kill()  # what fetches inputs or unpacks an image for a run that is over before it began
             self.held.processes = None  # none is left; the claim's control group is the next run's
         self._tell_activity(effect.activity)
 

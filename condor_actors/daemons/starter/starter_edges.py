@@ -18,6 +18,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from condor_actors.classads import Expr
+from condor_actors.config.settings import setting
 from condor_actors.cores.starter.run_owner import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
 from condor_actors.daemons.starter.container_launch import isolation_of
@@ -33,6 +34,7 @@ from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import Address
+from condor_actors.messages.image_reference import Registry, check_proxy, mirrors_of, registry_for
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import ActivateClaim
 from condor_actors.transfer.blob_store import OwnedBlobs
@@ -42,7 +44,7 @@ from condor_actors.transfer.service import BulkService
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.claim_registry import ActiveClaim
 
-__all__ = ["StarterEdges", "StarterSettings"]
+__all__ = ["RegistrySettings", "StarterEdges", "StarterSettings"]
 
 MANIFEST_LIMIT = 1000
 SHARED_MEMORY, MESSAGE_QUEUES = "/dev/shm", "/dev/mqueue"
@@ -65,6 +67,35 @@ class Volume:
 
 
 @attrs.frozen(kw_only=True)
+class RegistrySettings:
+    """Where images may be fetched from.
+
+    Attributes:
+        allowed: CONTAINER_REGISTRIES; mirrors: CONTAINER_REGISTRY_MIRRORS; proxy: CONTAINER_REGISTRY_PROXY.
+        most_s: CONTAINER_IMAGE_TIME.
+    """
+
+    allowed: tuple[str, ...] = ("*",)
+    mirrors: tuple[str, ...] = ()
+    proxy: str = ""
+    most_s: float = setting("CONTAINER_IMAGE_TIME")
+
+    def places(self, name: str) -> tuple[Registry, ...]:
+        """Whom to ask for what is in the registry with this name: its mirrors, and last the registry.
+
+        Raises:
+            BadReference: the proxy or a mirror cannot be used.
+            ValueError: it may not be asked.
+        """
+        check_proxy(self.proxy)
+        registry = registry_for(name, self.allowed)
+        if registry is None:
+            raise ValueError(f"this machine fetches images from {', '.join(self.allowed) or 'no registry'} only "
+                             "(CONTAINER_REGISTRIES)")
+        return (*mirrors_of(name, self.mirrors), registry)
+
+
+@attrs.frozen(kw_only=True)
 class StarterSettings:
     """What a reconfiguration may change.
 
@@ -77,7 +108,8 @@ class StarterSettings:
         confine: the parts of JOB_CONFINEMENT that are in force; read_only: JOB_READ_ONLY.
         namespaces: whether jobs may have any.
         hide_devices: whether jobs cannot open others' devices (STARTER_HIDE_GPU_DEVICES).
-        image_limit_bytes: CONTAINER_IMAGE_LIMIT; volumes: what the administrator mounts in images.
+        image_limit_bytes: CONTAINER_IMAGE_LIMIT; registries: where images are fetched from.
+        volumes: what the administrator mounts in images.
         hidden: the pool's own folders, which jobs do not see that have its account.
     """
 
@@ -94,6 +126,7 @@ class StarterSettings:
     namespaces: bool = True
     hidden: tuple[str, ...] = ()
     image_limit_bytes: int = 20 << 30
+    registries: RegistrySettings = attrs.field(factory=RegistrySettings)
     volumes: tuple[Volume, ...] = ()
 
 

@@ -15,7 +15,7 @@ from condor_actors.cores.starter.run_owner import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings
 from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
 from condor_actors.daemons.starter.run_streams import accept_stream
-from condor_actors.daemons.starter.starter_edges import StarterEdges, StarterSettings, Volume
+from condor_actors.daemons.starter.starter_edges import RegistrySettings, StarterEdges, StarterSettings, Volume
 from condor_actors.daemons.starter.starter_events import EndAllRuns
 from condor_actors.machine.containers.image_store import ImageStore
 from condor_actors.machine.run.before_drop import group_base
@@ -27,6 +27,7 @@ from condor_actors.machine.run.users import Account
 from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
 from condor_actors.messages.envelope import Address, Identity
+from condor_actors.messages.image_reference import BadReference, check_proxy, mirrors_of
 from condor_actors.transfer.service import BulkService
 
 __all__ = ["ActiveClaim", "StarterHost", "StarterHostDaemon", "make_starter_host"]
@@ -88,8 +89,22 @@ class StarterHostDaemon:
             private_memory=config.boolean("MOUNT_PRIVATE_DEV_SHM"), confine=self._confinement(config),
             read_only=tuple(config.list_of("JOB_READ_ONLY")), hidden=folders_of_pool(config),
             hide_devices=config.boolean("STARTER_HIDE_GPU_DEVICES"),
-            image_limit_bytes=config.integer("CONTAINER_IMAGE_LIMIT") << 20, volumes=self._volumes(config),
+            image_limit_bytes=config.integer("CONTAINER_IMAGE_LIMIT") << 20,
+            registries=self._registries(config), volumes=self._volumes(config),
             namespaces=self.host.may_change_user() or config.boolean("USE_PID_NAMESPACES"))
+
+    def _registries(self, config: Config) -> RegistrySettings:
+        """From where images are fetched; a mirror or proxy that cannot be used is told of, here and by the runs."""
+        found = RegistrySettings(
+            allowed=tuple(config.list_of("CONTAINER_REGISTRIES")),
+            mirrors=tuple(config.list_of("CONTAINER_REGISTRY_MIRRORS")),
+            proxy=config.text("CONTAINER_REGISTRY_PROXY") or "", most_s=config.seconds("CONTAINER_IMAGE_TIME"))
+        try:
+            mirrors_of("", found.mirrors)
+            check_proxy(found.proxy)
+        except BadReference as error:
+            self.world.log.warn("images of registries cannot be fetched: {why}", why=error)
+        return found
 
     def _volumes(self, config: Config) -> tuple[Volume, ...]:
         """DOCKER_MOUNT_VOLUMES; one that cannot be used is left out, and told of."""

@@ -22,6 +22,8 @@ __all__ = ["Image", "ImageStore"]
 
 FOLDER = ".images"
 FACTS, ROOT = "image.json", "root"
+NAME_S = 300.0
+"""How long a name is taken to mean what it meant: as a registry is asked for, not by each job of a cluster."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -55,7 +57,18 @@ class ImageStore:
         self.quota_bytes = quota_bytes
         self._images: dict[tuple[str, str], Image] = {}  # least recently used first
         self._waiting: dict[tuple[str, str], list[Callable[[], None]]] = {}
+        self._names: dict[tuple[str, str], tuple[float, str]] = {}
         self._loaded = False
+
+    def learn(self, owner: str, name: str, digest: str, now_s: float) -> None:
+        """A name in a registry means this digest."""
+        self._names = {key: found for key, found in self._names.items() if now_s - found[0] < NAME_S}
+        self._names[owner, name] = (now_s, digest)
+
+    def meaning(self, owner: str, name: str, now_s: float) -> str:
+        """The digest that a name meant lately; empty: it is to be asked for."""
+        learned_s, digest = self._names.get((owner, name), (-NAME_S, ""))
+        return digest if now_s - learned_s < NAME_S else ""
 
     def load(self) -> None:
         """Read what an earlier process has kept; what it has not finished goes.

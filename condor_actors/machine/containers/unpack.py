@@ -16,22 +16,25 @@ anything else       a tar of the root directory itself
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import gzip
 import json
+import lzma
 import os
 import signal
 import sys
 import tarfile
 import zlib
-from collections.abc import Iterator
-from lzma import LZMAError
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import attrs
 
 from condor_actors.machine.run.users import Account
 
-__all__ = ["REPORT_BYTES", "BadImage", "ImageFacts", "UnpackOrder", "unpack"]
+__all__ = ["REPORT_BYTES", "BadImage", "Budget", "ImageFacts", "NoRoom", "TooLong", "Tree", "UnpackOrder", "account_of",
+           "apply_layer", "carry_out", "facts_of", "understood", "unpack"]
 
 MOST_ENTRIES = 2_000_000
 MOST_PARTS = 256
@@ -42,11 +45,22 @@ ENTRY_BYTES = 4096
 BLOCK_BYTES = 1 << 20
 REPORT_BYTES = 32 * 1024
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
+COMPRESSIONS = (bz2, gzip, lzma)
+"""What tarfile would look for on the disk later, where the account may see nothing."""
+ZSTD = b"\x28\xb5\x2f\xfd"
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class BadImage(Exception):
     """The file is no image that can be used; the text says why."""
+
+
+class NoRoom(BadImage):
+    """It is larger than what there is room for."""
+
+
+class TooLong(BadImage):
+    """It takes longer than it may."""
 
 
 @attrs.frozen(kw_only=True)
@@ -85,9 +99,13 @@ class ImageFacts:
     entrypoint: tuple[str, ...] = ()
     size_bytes: int = 0
 
+    def encode(self) -> bytes:
+        """As it is reported."""
+        return json.dumps(attrs.asdict(self)).encode()
+
 
 @attrs.define
-class _Budget:
+class Budget:
     """What is left to be used; every entry costs something."""
 
     left_bytes: int
@@ -98,7 +116,7 @@ class _Budget:
         self.used_bytes += size_bytes + ENTRY_BYTES
         self.left_entries -= 1
         if self.used_bytes > self.left_bytes:
-            raise BadImage(f"unpacked it has more than the {self.left_bytes >> 20:,} MB there is room for "
+            raise NoRoom(f"unpacked it has more than the {self.left_bytes >> 20:,} MB there is room for "
                            "(CONTAINER_IMAGE_LIMIT, or the disk)")
         if self.left_entries < 0:
             raise BadImage(f"it has more than {MOST_ENTRIES:,} entries")
@@ -116,7 +134,7 @@ def parts_of(name: str) -> list[str]:
     return parts
 
 
-class _Tree:
+class Tree:
     """The folder that becomes the root; every path is followed inside it."""
 
     def __init__(self, top: int) -> None:
@@ -200,7 +218,7 @@ def _remove(folder: int, name: str) -> None:
     os.rmdir(name, dir_fd=folder)
 
 
-def _apply(archive: tarfile.TarFile, tree: _Tree, budget: _Budget, *, layer: bool) -> None:
+def _apply(archive: tarfile.TarFile, tree: Tree, budget: Budget, *, layer: bool) -> None:
     """Put all entries of a tar into the tree."""
     for member in archive:
         budget.take(member.size if member.isreg() else 0)
@@ -217,7 +235,7 @@ def _apply(archive: tarfile.TarFile, tree: _Tree, budget: _Budget, *, layer: boo
         archive.members = []  # type: ignore[attr-defined]  # it would keep them all
 
 
-def _put(archive: tarfile.TarFile, member: tarfile.TarInfo, parts: list[str], tree: _Tree) -> None:
+def _put(archive: tarfile.TarFile, member: tarfile.TarInfo, parts: list[str], tree: Tree) -> None:
     folder, name = tree.folder(parts[:-1]), parts[-1]
     if member.isdir():
         try:
@@ -249,7 +267,7 @@ def _is_folder(name: str, folder: int) -> bool:
     return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
-def _link(source: list[str], folder: int, name: str, tree: _Tree) -> None:
+def _link(source: list[str], folder: int, name: str, tree: Tree) -> None:
     kept = os.dup(folder)
     try:
         above = tree.folder(source[:-1])
@@ -324,8 +342,8 @@ def unpack(stream: IO[bytes], top: int, most_bytes: int) -> ImageFacts:
         BadImage: it cannot be used.
         OSError: the disk.
     """
-    budget, tree = _Budget(most_bytes), _Tree(top)
-    try:
+    budget = Budget(most_bytes)
+    with understood(), contextlib.closing(Tree(top)) as tree:
         with contextlib.closing(tarfile.open(fileobj=stream, mode="r:*")) as archive:
             names, layered = set(), False
             for count, member in enumerate(archive):
@@ -336,21 +354,26 @@ def unpack(stream: IO[bytes], top: int, most_bytes: int) -> ImageFacts:
                     names.add(member.name)
             found = _layers(archive, names) if layered else None
             if found is not None:
-                return _facts(_apply_layers(archive, found, tree, budget), budget)
+                return facts_of(_apply_layers(archive, found, tree, budget), budget)
         stream.seek(0)
         with contextlib.closing(tarfile.open(fileobj=stream, mode="r:*")) as archive:
             _apply(archive, tree, budget, layer=False)
         return ImageFacts(size_bytes=budget.used_bytes)
-    except (tarfile.TarError, EOFError, zlib.error, LZMAError) as error:
+
+
+@contextlib.contextmanager
+def understood() -> Iterator[None]:
+    """What the reading of an image raises that is none is a :class:`BadImage`."""
+    try:
+        yield
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise BadImage(f"it is no tar file that can be read: {error}") from None
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise BadImage(f"its manifest cannot be understood: {type(error).__name__}: {error}") from None
-    finally:
-        tree.close()
 
 
-def _apply_layers(archive: tarfile.TarFile, found: tuple[list[str], dict[str, Any]], tree: _Tree,
-                  budget: _Budget) -> dict[str, Any]:
+def _apply_layers(archive: tarfile.TarFile, found: tuple[list[str], dict[str, Any]], tree: Tree,
+                  budget: Budget) -> dict[str, Any]:
     layers, configuration = found
     if len(layers) > MOST_LAYERS:
         raise BadImage(f"it has more than {MOST_LAYERS} layers")
@@ -358,12 +381,25 @@ def _apply_layers(archive: tarfile.TarFile, found: tuple[list[str], dict[str, An
         stream = archive.extractfile(name)
         if stream is None:
             raise BadImage(f"its layer {name[:200]!r} is not in it")
-        with contextlib.closing(tarfile.open(fileobj=stream, mode="r:*")) as layer:
-            _apply(layer, tree, budget, layer=True)
+        apply_layer(stream, tree, budget)
     return configuration
 
 
-def _facts(configuration: dict[str, Any], budget: _Budget) -> ImageFacts:
+def apply_layer(stream: IO[bytes], tree: Tree, budget: Budget) -> None:
+    """Put one layer over those below it.
+
+    Raises:
+        BadImage: it cannot be used; see also :func:`understood`.
+        OSError: the disk.
+    """
+    if stream.read(len(ZSTD)) == ZSTD:
+        raise BadImage("a layer of it is compressed with zstd, which is not unpacked here: have it built with gzip")
+    stream.seek(0)
+    with contextlib.closing(tarfile.open(fileobj=stream, mode="r:*")) as layer:
+        _apply(layer, tree, budget, layer=True)
+
+
+def facts_of(configuration: dict[str, Any], budget: Budget) -> ImageFacts:
     said = configuration.get("config") or {}
 
     def words(name: str) -> Iterator[str]:
@@ -385,27 +421,43 @@ def _become(account: Account) -> None:
     os.setresuid(account.uid, account.uid, account.uid)
 
 
+def carry_out(account: Account | None, most_s: float, work: Callable[[], bytes]) -> None:
+    """Become the account for good, do the work in time, and report what it returns.
+
+    Raises:
+        BadImage, OSError: it cannot be done.
+    """
+    if account is not None and os.geteuid() == 0:
+        _become(account)
+
+    def too_long(number: int, frame: object) -> None:
+        raise TooLong(f"it takes more than {most_s:g} s")
+
+    signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, most_s)
+    os.umask(0)
+    report = work()
+    if len(report) > REPORT_BYTES:
+        raise BadImage("its configuration is too long")
+    os.write(sys.stderr.fileno(), report)
+
+
+def account_of(said: Any) -> Account | None:
+    """An account as an order has it."""
+    return Account(**said | {"groups": tuple(said["groups"])}) if said else None
+
+
 def main() -> int:
     """Carry out the order on standard input."""
     said = json.loads(sys.stdin.buffer.read())
-    account = Account(**said["account"] | {"groups": tuple(said["account"]["groups"])}) if said["account"] else None
-    order = UnpackOrder(**said | {"account": account})
-    try:
-        if account is not None and os.geteuid() == 0:
-            _become(account)
+    order = UnpackOrder(**said | {"account": account_of(said["account"])})
 
-        def too_long(number: int, frame: object) -> None:
-            raise BadImage(f"it takes more than {order.most_s:g} s to unpack")
-
-        signal.signal(signal.SIGALRM, too_long)
-        signal.setitimer(signal.ITIMER_REAL, order.most_s)
-        os.umask(0)
+    def work() -> bytes:
         with open(order.archive, "rb") as stream:
-            facts = unpack(stream, order.folder, order.most_bytes)
-        report = json.dumps(attrs.asdict(facts)).encode()
-        if len(report) > REPORT_BYTES:
-            raise BadImage("its configuration is too long")
-        os.write(sys.stderr.fileno(), report)
+            return unpack(stream, order.folder, order.most_bytes).encode()
+
+    try:
+        carry_out(order.account, order.most_s, work)
     except (BadImage, OSError) as error:
         os.write(sys.stderr.fileno(), str(error).encode(errors="replace")[:2000])
         return 1

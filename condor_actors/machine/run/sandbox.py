@@ -31,10 +31,12 @@ from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
 from condor_actors.transfer.manifest import INLINE_LIMIT_BYTES, ManifestBuilder, check_path
 
-__all__ = ["MissingOutputs", "Sandbox", "SandboxRoot", "places_of_sandboxes", "remove_leftover"]
+__all__ = ["UNPACKED", "MissingOutputs", "Sandbox", "SandboxRoot", "places_of_sandboxes", "remove_leftover"]
 
 PREFIX = "dir_"
 PRIVATE = ".condor_private"
+UNPACKED = ".condor_image"
+"""Where an image is unpacked by the job's account, in a sandbox that is not lent to it yet."""
 OWN_FILES = frozenset({
     ".job.ad", ".machine.ad", "_condor_stdin", "condor_exec.exe", ".condor_creds", "_condor_stdout", "_condor_stderr",
     ".docker_sock", ".condor_shell",
@@ -479,6 +481,7 @@ class Sandbox:
         if helper is not None and self.account is not None:
             with contextlib.suppress(OSError), opened_folder(self.path) as folder:
                 helper.remove(self.account.uid, folder)
+        _remove_unpacked(self.path)
         return remove_tree(self.path)
 
 
@@ -490,7 +493,23 @@ def remove_leftover(path: str) -> bool:
             owner = os.fstat(folder).st_uid
             if owner != os.geteuid():
                 helper.remove(owner, folder)
+    _remove_unpacked(path)
     return remove_tree(path)
+
+
+def _remove_unpacked(path: str) -> None:
+    """Remove what accounts have unpacked in a sandbox that is the pool's, and had no time to hand over."""
+    helper = process_helper()
+    if helper is None:
+        return
+    with contextlib.suppress(OSError), opened_folder(os.path.join(path, UNPACKED)) as folder:
+        found = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            owners = {entry.stat(follow_symlinks=False).st_uid for entry in os.scandir(found)}
+            for owner in owners - {os.geteuid()}:
+                helper.remove(owner, found)
+        finally:
+            os.close(found)
 
 
 @contextlib.contextmanager

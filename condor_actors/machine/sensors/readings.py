@@ -19,7 +19,6 @@ from typing import Protocol
 import attrs
 import psutil
 
-from condor_actors.machine.containers.probe import containers_work
 from condor_actors.machine.devices.inventory_program import take_inventories
 from condor_actors.machine.run.confinement import confinement_here
 
@@ -43,8 +42,6 @@ class MachineFacts:
     node: str = ""
     confinement: tuple[str, ...] = ()
     """The parts of JOB_CONFINEMENT that work here; see :mod:`condor_actors.machine.run.confinement`."""
-    containers: bool = False
-    """Whether jobs can run in images."""
     inventories: Mapping[str, str] = attrs.field(factory=dict)
     """By resource, what its inventory program wrote."""
     not_taken: tuple[str, ...] = ()
@@ -118,7 +115,7 @@ class HostReadings:
             cpus=os.cpu_count() or 1, physical_cpus=psutil.cpu_count(logical=False) or os.cpu_count() or 1,
             memory_mib=memory.total >> 20, swap_mib=psutil.swap_memory().total >> 20, boot_s=psutil.boot_time(),
             kernel=platform.release(), cpu_model=model, cpu_flags=flags, node=platform.node(),
-            confinement=confinement_here(self._confine), containers=containers_work(),
+            confinement=confinement_here(self._confine),
             inventories=units, not_taken=not_taken)
 
     def disk_free_kib(self, path: str) -> int:

@@ -208,3 +208,23 @@ def test_requests_that_are_raised(lines: str, attributes: dict[str, object]) -> 
 def test_requests_that_cannot_be_raised(lines: str, problem: str) -> None:
     with pytest.raises(SubmitError, match=problem):
         jobs_of(f"{START}{lines}\nqueue\n", world())
+
+
+def test_an_image_of_a_registry_is_fetched_where_the_job_runs() -> None:
+    (job,) = jobs_of(f"{START}universe = container\ncontainer_image = docker://registry.example:5000/a/tool:x\n"
+                     "should_transfer_files = YES\nqueue\n", world())
+    assert job.evaluate("ContainerImage") == "docker://registry.example:5000/a/tool:x"
+    assert (job.evaluate("WantContainer"), job.evaluate("WantDockerImage")) == (True, True)
+    assert (job.evaluate("TransferContainer"), "TransferInput" in job, "WantSandboxImage" in job) == (False,) * 3
+    requirements = str(job.expression("Requirements"))
+    assert "TARGET.HasContainer && TARGET.HasDockerURL" in requirements
+    assert "HasSandboxImage" not in requirements
+
+
+@pytest.mark.parametrize(("image", "problem"), [
+    ("docker://Tool", "no name of an image"), ("docker://tool:a:b", "is no tag"), ("docker:tool", "neither a path nor"),
+    ("docker://user:word@host/tool", "is no digest"), ("oras://host/tool", "SIF"), ("https://h/t", "neither a path"),
+])
+def test_what_names_no_image_is_refused_when_it_is_submitted(image: str, problem: str) -> None:
+    with pytest.raises(SubmitError, match=problem):
+        jobs_of(f"{START}universe = container\ncontainer_image = {image}\nqueue\n", world())

@@ -179,6 +179,17 @@ def test_that_it_began_is_told_before_that_it_stands_still() -> None:
     assert told == ["executing", "suspended"]
 
 
+def test_what_its_images_name_means_is_decided_once() -> None:
+    first, second = ("sha256:" + digit * 64 for digit in "01")
+    bench = Bench(reattach=False)
+    bench.tell(InputsReady((), transfers=False))
+    bench.tell(Answer("activate", Activated(run_id="1.0#1", missing=())))
+    for digest in ("no digest", first, second):
+        bench.tell(RunBegan(run_id="1.0#1", when_s=1001.0, pid=7, scratch_dir="/s", image_digest=digest))
+        bench.tell(RunProgress(run_id="1.0#1", usage=Usage(), image_digest=digest))
+    assert bench.run.attributes.evaluate("ContainerImageDigest") == first
+
+
 @pytest.mark.parametrize("settled_first", [True, False])
 def test_a_run_that_is_found_after_it_was_given_up_is_freed(settled_first: bool) -> None:
     bench = Bench()

@@ -62,6 +62,15 @@ class Bench:
         return next(message for message in self.said() if isinstance(message, RunExited))
 
 
+def test_what_its_images_name_meant_is_told_when_it_begins_and_again() -> None:
+    bench, digest = Bench(), "sha256:" + "0" * 64
+    bench.tell(jr.Prepared(digest))
+    bench.tell(jr.Began(77, "/scratch"))
+    assert [message.image_digest for message in bench.said()] == [digest]
+    bench.tell(ReattachRun(claim_id="c", secret="s", run_id=RUN))  # the word that it began may not have been heard
+    assert [message.image_digest for message in bench.said()] == [digest]
+
+
 def test_the_plain_way() -> None:
     bench = Bench()
     assert [type(effect).__name__ for effect in bench.out] == ["Activity", "Prepare"]
