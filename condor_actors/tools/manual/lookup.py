@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
 from condor_actors.tools.manual.description import Description
-from condor_actors.tools.manual.pages import admin, dag, jobs, pool, programs, runs, tokens
 
 __all__ = ["described", "find"]
 
+_MODULES = ("jobs", "pool", "runs", "dag", "admin", "tokens", "programs")
 
-@functools.cache
+
 def described() -> Mapping[str, Description]:
     """Every command's description, by the command's name."""
-    modules = (jobs, runs, dag, pool, tokens, admin, programs)
-    return {page.name: page for module in modules for page in module.PAGES}
+    return {page.name: page for page in _pages()}
 
 
 def find(name: str) -> Description:
@@ -24,7 +23,13 @@ def find(name: str) -> Description:
     Raises:
         LookupError: there is no such command.
     """
-    page = described().get(name)
-    if page is None:
-        raise LookupError(f"{name} is no command that is described")
-    return page
+    for page in _pages():
+        if page.name == name:
+            return page
+    raise LookupError(f"{name} is no command that is described")
+
+
+def _pages() -> Iterator[Description]:
+    """Module by module, so that no more are loaded than are looked at."""
+    for module in _MODULES:
+        yield from import_module(f"condor_actors.tools.manual.pages.{module}").PAGES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 from collections.abc import Mapping
 from importlib import import_module
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from condor_actors.tools.nouns.table import Verb as NounVerb
 
 _TOOLS = "condor_actors.tools."
+_COUNTS = {"?": "[{}]", "*": "[{} ...]", "+": "{} ..."}
 _HELP = Row(("-help", "-h", "--help"), "", "print this and end")
-_COUNTS = {"?": "[{}]", "*": "[{} ...]", "+": "{} ...", argparse.REMAINDER: "{} ..."}
 
 
 def flags_of(command: str) -> tuple[Flag, ...]:
@@ -53,7 +52,9 @@ def groups_of(command: str) -> tuple[Group, ...]:
     groups = [Group(title, Verb(name="", text="", options=options).all_rows())
               for title, options in description.options.items()]
     if callable(found):
-        rows = tuple(_rows(found()))
+        from condor_actors.tools.manual.argparse_rows import rows_of
+
+        rows = rows_of(found())
         groups += [Group("Options", rows)] if rows else []
     return (*groups, Group("General", (_HELP,)))
 
@@ -69,11 +70,15 @@ def verbs_of(command: str) -> tuple[Verb, ...]:
     found = _source(description)
     verbs = description.verbs
     if callable(found):
-        verbs = tuple(_verbs(found()))
+        from condor_actors.tools.manual.argparse_rows import verbs_in
+
+        verbs = verbs_in(found())
     elif isinstance(found, Mapping) and command == "htcondor":
         verbs = tuple(_noun_verb(noun, verb) for noun in found.values() for verb in noun.verbs)
     elif isinstance(found, Mapping) and command not in found:
-        verbs = (*(_of_parser(name, make()) for name, make in found.items()), *verbs)
+        from condor_actors.tools.manual.argparse_rows import of_parser
+
+        verbs = (*(of_parser(name, make()) for name, make in found.items()), *verbs)
     verbs = tuple(_like_another(verb) if verb.same_as else verb for verb in verbs)
     for verb in verbs:
         if not verb.text or any(not row.text for row in verb.all_rows()):
@@ -105,46 +110,3 @@ def _noun_verb(noun: Noun, verb: NounVerb) -> Verb:
     synopsis = " ".join(_COUNTS.get(each.count, "{}").format(each.name.upper()) for each in verb.operands)
     return Verb(name=f"{noun.name} {verb.name}", text=verb.refused or verb.text, synopsis=synopsis, rows=rows,
                 is_refused=bool(verb.refused))
-
-
-# ---- argparse
-
-
-def _verbs(parser: argparse.ArgumentParser) -> list[Verb]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            texts = {each.dest: each.help or "" for each in action._choices_actions}
-            return [_of_parser(name, each, texts.get(name, "")) for name, each in action.choices.items()]
-    return []
-
-
-def _of_parser(name: str, parser: argparse.ArgumentParser, text: str = "") -> Verb:
-    return Verb(name=name, text=text or (parser.description or ""), synopsis=_synopsis(parser),
-                rows=tuple(_rows(parser)))
-
-
-def _synopsis(parser: argparse.ArgumentParser) -> str:
-    words = []
-    for action in parser._actions:
-        if not action.option_strings and not isinstance(action, argparse._SubParsersAction):
-            words.append(_COUNTS.get(str(action.nargs), "{}").format(_metavar(action)))
-    return " ".join(words)
-
-
-def _rows(parser: argparse.ArgumentParser) -> list[Row]:
-    rows = []
-    for action in parser._actions:
-        if not action.option_strings or isinstance(action, argparse._HelpAction):
-            continue
-        if not action.help:
-            raise Undescribed(f"{parser.prog}: no sentence says what is the use of {action.option_strings[0]}")
-        takes = "" if action.nargs == 0 else _metavar(action)
-        rows.append(Row(tuple(action.option_strings), takes, parser._get_formatter()._expand_help(action),
-                        choices=tuple(map(str, action.choices or ()))))
-    return rows
-
-
-def _metavar(action: argparse.Action) -> str:
-    if isinstance(action.metavar, str):
-        return action.metavar
-    return "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
