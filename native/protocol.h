@@ -66,7 +66,8 @@ enum {
     OP_EPOLL_WAIT = 1004,  /* descriptor, most events, timeout in ns; out: events */
     OP_TEXT = 1005,        /* in: the content of a synthetic file; result: a new descriptor */
     OP_DESCRIBE = 1006,    /* out: the blob that describes all open files; argument 0: capacity */
-    OP_ADOPT = 1007,       /* in: such a blob, after a restart; argument 0: how many processes come back, 0: one */
+    OP_ADOPT = 1007,       /* in: such a blob, after a restart; argument 0: how many processes come back, 0: one; of this
+                            * one, 1: group, 2: session, 3: the group's number where it runs, 4: has executed, 5: parent */
     OP_IMAGE_BEGIN = 1008, /* a new image is to be written: its descriptor comes beside the answer; argument 0:
                             * generation of a whole image before it; result 1: only what changed since then */
     OP_IMAGE_END = 1009,   /* argument 0: 1 good, 0 given up; argument 1: bytes; result 1: end here */
@@ -94,8 +95,22 @@ enum {
     OP_PART = 1027,         /* bytes of this process's part, or -errno; in: struct kin, struct kin_child ...; result: where
                              * it begins in the image, whose file comes beside the answer */
     OP_SHARE = 1029,        /* handle, place in its file, bytes, SHARE_...; see struct shared_place */
+    OP_GROUP = 1030,        /* GROUP_..., pid or 0: this process, group or 0: the process's, or this process's; 1: the
+                             * pid is a child, not waited for; see shadow/groups.c */
     OP_PART_WRITTEN = 1028, /* errno or 0, digest; of the first process: answered when all are written, out: struct
                              * family_image ...; of others: when all is over: 0: go on, 1: end here, -errno: go on */
+};
+
+/* Process groups and sessions: what OP_GROUP is asked. A group has a number where it runs, too: the kernel's. */
+enum {
+    GROUP_OF = 1,      /* result: the process's group */
+    GROUP_SESSION = 2, /* result: its session */
+    GROUP_FIND = 3,    /* may it be put there? result: the group's number where it runs; 0: it is there already */
+    GROUP_SET = 4,     /* it was put there */
+    GROUP_LEAD = 5,    /* as setsid; result: the session */
+    GROUP_REAL = 6,    /* result: the group's number where it runs */
+    GROUP_MEMBERS = 7, /* out: real pids, at most MOST_GATHERED; result: their number; group -1: all others */
+    GROUP_ENDED = 8,   /* after a restart: a child that has ended; arguments 3: session, 4: the group's number */
 };
 
 /* Arguments of OP_GATHER, and an answer. */
@@ -136,7 +151,8 @@ struct kin_child {
  * memory that they share.  The image's header says where (FAMILY_AT: magic, offset). */
 struct family_image {
     uint64_t magic;
-    uint32_t members, living, objects, reserved;
+    uint32_t members, living, objects;
+    uint32_t groups; /* how many struct group_image follow the objects: as many as members, or none in older images */
 };
 
 struct member_image {
@@ -147,6 +163,10 @@ struct member_image {
 
 struct object_image {
     uint64_t object, size;
+};
+
+struct group_image { /* of the member with the same place in the table */
+    int32_t group, session;
 };
 
 enum { FAMILY_AT = 0x10f80, MOST_MEMBERS = 1024 /* also of those that have ended */ };

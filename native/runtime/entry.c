@@ -283,6 +283,8 @@ static void begin(void *argument)
     take_descriptors(argument);
     read_kernel_auxiliary(argument);
     process.real_id = (int)SYSTEM(__NR_getpid);
+    if (process.family) /* members are in groups of the kernel's own, see groups.c */
+        SYSTEM(__NR_setpgid, 0, 0);
     process.cpu_level = cpu_level();
     self->real_id = process.real_id;
     self->state = THREAD_LIVE;

@@ -130,6 +130,7 @@ long do_execve(struct trap *t)
     no_other_thread_runs();
     drop_program_memory(self);
     share_positions(); /* of what stays open: home hears of them with the next frame */
+    process.executed = true;
     struct request request = {.call = OP_EXEC};
     ask(self, &request, NULL, 0, NULL, 0, NULL);
     forget_files();

@@ -11,6 +11,7 @@
 #include "control.h"
 #include "dirty.h"
 #include "ground.h"
+#include "groups.h"
 #include "identity.h"
 #include "kin.h"
 #include "memory.h"
@@ -197,6 +198,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     memset(children, 0, sizeof children);
     unlock(&children_lock);
     process.helper = true;
+    process.executed = false;
     process.own_lists = false;
     process.parent_real_id = process.real_id;
     process.real_id = (int)SYSTEM(__NR_getpid);
@@ -288,14 +290,21 @@ long do_vfork(struct trap *t)
     return start_member(t, 0);
 }
 
-enum { ANY_CHILD = -1, NO_CHILD = -2 };
+enum { ANY_CHILD = -1 };
 
-static int real_target(long id)
+/* Whom a wait is for, as wait4 names them. Returns 0 or -ECHILD. */
+static long real_target(struct thread *self, int id, int *real)
 {
-    if (id <= 0)
-        return ANY_CHILD;
-    int real = real_child_id((int)id);
-    return real ? real : NO_CHILD;
+    *real = ANY_CHILD;
+    if (id > 0)
+        *real = real_child_id(id);
+    else if (id == (int)0x80000000)
+        return -ESRCH;
+    else if (id != ANY_CHILD) {
+        long group = real_group_of(self, -id);
+        *real = group > 0 ? (int)-group : 0;
+    }
+    return *real ? 0 : -ECHILD;
 }
 
 /* A member that ends by itself is heard at home before it is gone; what one wrote that a signal ended may still
@@ -309,9 +318,10 @@ static void await_last_calls(struct thread *self, int real_id)
 long do_wait4(struct trap *t)
 {
     struct { long words[USAGE_WORDS]; } usage;
-    int status = 0, target = real_target((int)t->a[0]);
-    if (target == NO_CHILD)
-        return -ECHILD;
+    int status = 0, target;
+    long nobody = real_target(t->self, (int)t->a[0], &target);
+    if (nobody)
+        return nobody;
     long a[6] = {target, (long)&status, (long)t->a[2], (long)&usage};
     uint64_t mask = t->frame->uc_sigmask;
     long id = interruptible_system(__NR_wait4, a, &mask);
@@ -332,12 +342,14 @@ long do_waitid(struct trap *t)
 {
     struct siginfo info;
     memset(&info, 0, sizeof info);
-    int target = t->a[0] == P_PID ? real_target((int)t->a[1]) : 0;
-    if (t->a[0] > P_PGID)
+    int id = (int)t->a[1], target = ANY_CHILD;
+    if (t->a[0] > P_PGID || (t->a[0] == P_PID && id <= 0) || (t->a[0] == P_PGID && id < 0))
         return -EINVAL;
-    if (target == NO_CHILD)
+    if (t->a[0] != P_ALL && real_target(t->self, t->a[0] == P_PID ? id : -id, &target))
         return -ECHILD;
-    long a[6] = {t->a[0] == P_PID ? P_PID : P_ALL, target, (long)&info, (long)t->a[3], 0};
+    if (target < 0)
+        target = -target;
+    long a[6] = {(long)t->a[0], target, (long)&info, (long)t->a[3], 0};
     uint64_t mask = t->frame->uc_sigmask;
     long result = interruptible_system(__NR_waitid, a, &mask);
     if (result == -EINTR)

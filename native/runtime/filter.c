@@ -159,6 +159,10 @@ static void emit_runtimes_calls(void)
         ANSWER(SECCOMP_RET_ALLOW);
         code[at].jf = (uint8_t)(length - at - 1);
     }
+    if (process.family) { /* itself and its children, within their session */
+        SKIP_UNLESS_EQUAL(__NR_setpgid, 1);
+        ANSWER(SECCOMP_RET_ALLOW);
+    }
     /* Signals to the process itself, or to its family, and to no other. */
     static const uint16_t senders[] = {__NR_tgkill, __NR_rt_tgsigqueueinfo, __NR_kill};
     for (size_t i = 0; i < COUNT(senders); i++) {

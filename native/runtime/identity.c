@@ -4,7 +4,6 @@
 #include <linux/prctl.h>
 
 #include "channel.h"
-#include "family.h"
 #include "plan.h"
 #include "process.h"
 #include "text.h"
@@ -21,7 +20,6 @@ static bool limit_is_own[RLIM_NLIMITS] GUARDED_BY(identity_lock);
 
 long do_getpid(struct trap *t) { (void)t; return process.start.virtual_pid; }
 long do_getppid(struct trap *t) { (void)t; return process.start.parent_pid; }
-long do_getpgrp(struct trap *t) { (void)t; return process.start.group; }
 long do_getuid(struct trap *t) { (void)t; return process.start.uid; }
 long do_geteuid(struct trap *t) { (void)t; return process.start.euid; }
 long do_getgid(struct trap *t) { (void)t; return process.start.gid; }
@@ -32,32 +30,6 @@ long do_setfsgid(struct trap *t) { (void)t; return process.start.egid; }
 static bool own(long id)
 {
     return id == 0 || id == process.start.virtual_pid;
-}
-
-long do_getpgid(struct trap *t) { return own((int)t->a[0]) ? process.start.group : -ESRCH; }
-long do_getsid(struct trap *t) { return own((int)t->a[0]) ? process.start.session : -ESRCH; }
-
-long do_setpgid(struct trap *t)
-{
-    if (real_child_id((int)t->a[0])) /* groups of helpers are not kept apart */
-        return 0;
-    if (!own((int)t->a[0]))
-        return -ESRCH;
-    lock(&identity_lock);
-    process.start.group = process.start.virtual_pid;
-    unlock(&identity_lock);
-    return 0;
-}
-
-long do_setsid(struct trap *t)
-{
-    (void)t;
-    lock(&identity_lock);
-    bool leads = process.start.group == process.start.virtual_pid;
-    if (!leads)
-        process.start.group = process.start.session = process.start.virtual_pid;
-    unlock(&identity_lock);
-    return leads ? -EPERM : process.start.session;
 }
 
 /* Changing to an id that the program has already is allowed, as everywhere. */

@@ -16,6 +16,7 @@
 #include "commons.h"
 #include "control.h"
 #include "family.h"
+#include "groups.h"
 #include "image.h"
 #include "process.h"
 #include "restart.h"
@@ -23,10 +24,10 @@
 #include "text.h"
 #include "trap.h"
 
-static int32_t taken[MOST_MEMBERS] UNGUARDED("written in a restart, while there is one thread");
+static int32_t taken[3 * MOST_MEMBERS] UNGUARDED("written in a restart, while there is one thread");
 static uint32_t taken_count UNGUARDED("written in a restart, while there is one thread");
 
-/* Whether a process of the image had that number. */
+/* Whether a process of the image had that number, or a group or session of it has. */
 bool kin_has(int virtual_id)
 {
     for (uint32_t i = 0; i < taken_count; i++)
@@ -66,11 +67,13 @@ struct revival *kin_load(void)
     if (SYSTEM(__NR_pread64, OLD_IMAGE_FD, r + 1, TABLE_BYTES, where[1]) < (long)sizeof head)
         die(EXIT_CANNOT_START);
     memcpy(&head, r + 1, sizeof head);
-    if (head.magic != FAMILY_MAGIC || head.members > MOST_MEMBERS || head.objects > MOST_COMMONS)
+    if (head.magic != FAMILY_MAGIC || head.members > MOST_MEMBERS || head.objects > MOST_COMMONS ||
+        (head.groups && head.groups != head.members))
         die(EXIT_CANNOT_START);
     r->family = (const struct family_image *)(r + 1);
     r->members = (const struct member_image *)(r->family + 1);
     r->objects = (struct object_image *)(r->members + head.members);
+    r->groups = head.groups ? (const struct group_image *)(r->objects + head.objects) : NULL;
     return r;
 }
 
@@ -79,6 +82,10 @@ static void remember_ids(const struct revival *r)
     taken_count = 0;
     for (uint32_t i = 0; r->family && i < r->family->members; i++)
         taken[taken_count++] = r->members[i].virtual_pid;
+    for (uint32_t i = 0; r->groups && i < r->family->members; i++) {
+        taken[taken_count++] = r->groups[i].group;
+        taken[taken_count++] = r->groups[i].session;
+    }
 }
 
 /* The memory of the process that part BASE of the image is of takes the place of this one's, but for the runtime's text
@@ -155,11 +162,17 @@ static void end_as(int status)
     die(status >> STATUS_SHIFT);
 }
 
-static long start_ended(const struct member_image *who)
+static long start_ended(struct revival *r, struct thread *self, const struct member_image *who) REQUIRES(one_thread);
+static long start_ended(struct revival *r, struct thread *self, const struct member_image *who)
 {
+    if (!groups_note_ended(self, r, who))
+        return -EIO;
     long id = SYSTEM(__NR_clone, SIGCHLD, 0, 0, 0, 0);
-    if (id == 0)
+    if (id == 0) {
+        if (r->groups)
+            SYSTEM(__NR_setpgid, 0, r->real_groups[who - r->members]);
         end_as(who->status);
+    }
     return id;
 }
 
@@ -176,8 +189,11 @@ static long start_living(struct revival *r, struct thread *self, const struct me
     long id = way < 0 || (way == 1 && !straight) ? -EAGAIN : SYSTEM(__NR_clone, SIGCHLD, 0, 0, 0, 0);
     if (id == 0 && orphan && SYSTEM(__NR_clone, SIGCHLD, 0, 0, 0, 0) != 0)
         die(0);
-    if (id == 0)
+    if (id == 0) {
+        if (orphan) /* whom it knows as its parent is gone */
+            process.real_id = 0;
         become(r, who, number, straight);
+    }
     SYSTEM(__NR_close, PASSED_FD);
     if (straight)
         SYSTEM(__NR_close, passed_control);
@@ -235,7 +251,7 @@ void kin_start(struct revival *r, struct thread *self)
         bool orphan = !process.helper && is_orphan(r, who);
         if (!orphan && (who->parent_pid != process.start.virtual_pid || who == r->members))
             continue;
-        long id = who->has_ended ? start_ended(who) : start_living(r, self, who, orphan);
+        long id = who->has_ended ? start_ended(r, self, who) : start_living(r, self, who, orphan);
         if (id < 0)
             die(EXIT_CANNOT_START);
         if (!orphan && !adopt_child(who->virtual_pid, (int)id))

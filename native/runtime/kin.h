@@ -12,6 +12,9 @@ struct revival {
     const struct family_image *family; /* NULL: it is alone */
     const struct member_image *members;
     struct object_image *objects;
+    const struct group_image *groups; /* of the members; NULL: an older image does not tell */
+    int32_t real_groups[MOST_MEMBERS]; /* the same for the kernel */
+    int32_t real_group;               /* of this process */
     long places[MOST_COMMONS]; /* of the objects */
     uint64_t base;             /* of its part */
     long parent_pid;           /* where it runs; 0: of the first */

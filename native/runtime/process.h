@@ -21,6 +21,7 @@ struct process {
     bool direct; /* the channel goes straight home; see control.c */
     int control; /* then: the socket to the starter */
     bool own_lists; /* MAPS_FD and PAGEMAP_FD are this process's, not its parent's */
+    bool executed; /* it has replaced its program since it was born */
     bool forked; /* there are, or were, others that got a copy of it */
     int parent_real_id;
     char program[PATH_LIMIT]; /* absolute, for /proc/self/exe */

@@ -333,9 +333,8 @@ long do_ioctl(struct trap *t)
         uint16_t in, out;
     } known[] = {
         {TCGETS, 0, TERMINAL_BYTES}, {TCSETS, TERMINAL_BYTES, 0}, {TCSETSW, TERMINAL_BYTES, 0},
-        {TCSETSF, TERMINAL_BYTES, 0}, {TIOCGPGRP, 0, sizeof(int)}, {TIOCSPGRP, sizeof(int), 0},
-        {TIOCGWINSZ, 0, WINDOW_BYTES}, {FIONREAD, 0, sizeof(int)}, {FIONBIO, sizeof(int), 0},
-        {FIONCLEX, 0, 0}, {FIOCLEX, 0, 0}, {FICLONE, 0, 0}, {FS_IOC_GETFLAGS, 0, sizeof(long)},
+        {TCSETSF, TERMINAL_BYTES, 0}, {TIOCGWINSZ, 0, WINDOW_BYTES}, {FIONREAD, 0, sizeof(int)},
+        {FIONBIO, sizeof(int), 0}, {FIONCLEX, 0, 0}, {FIOCLEX, 0, 0}, {FICLONE, 0, 0}, {FS_IOC_GETFLAGS, 0, sizeof(long)},
     };
     uint32_t code = (uint32_t)t->a[1];
     if (code == TCGETS && is_ordinary((int)t->a[0]))

@@ -14,6 +14,7 @@
 #include "family.h"
 #include "filter.h"
 #include "ground.h"
+#include "groups.h"
 #include "identity.h"
 #include "memory.h"
 #include "own_proc.h"
@@ -113,7 +114,9 @@ static void greet(struct thread *self, const struct revival *r)
     struct vector in = {&hello, sizeof hello}, out = {&start, sizeof start};
     if (ask(self, &request, &in, 1, &out, 1, NULL) < 0)
         die(EXIT_CANNOT_START);
-    struct request adopt = {.call = OP_ADOPT, .arguments = {r->family ? r->family->living : 0}};
+    struct request adopt = {.call = OP_ADOPT,
+                            .arguments = {r->family ? r->family->living : 0, process.start.group, process.start.session,
+                                          r->real_group, process.executed, process.start.parent_pid}};
     struct vector blob = {files, files_size};
     if (ask(self, &adopt, &blob, 1, NULL, 0, NULL) < 0)
         die(EXIT_CANNOT_START);
@@ -140,6 +143,8 @@ static void come_back(void *argument)
         struct request begin = {.call = OP_BEGIN};
         restore_timers();
         ask(self, &begin, NULL, 0, NULL, 0, NULL);
+        if (!process.helper)
+            groups_release();
         __atomic_store_n(&begun, 1, __ATOMIC_RELEASE);
         wake_all(&begun);
     }
@@ -189,6 +194,7 @@ void revive(struct revival *r)
     if (!first)
         die(EXIT_RUNTIME_FAULT);
     first->waiter.state = WAITER_IDLE;
+    groups_again(r);
     greet(first, r);
     if (!shared_claim(first))
         die(EXIT_CANNOT_START);
@@ -227,5 +233,7 @@ void restart(unsigned long *stack)
     struct revival *r = kin_load();
     if (!r || !ground_make_again() || (r->family && !commons_make(r)))
         die(EXIT_CANNOT_START);
+    if (process.family)
+        groups_hold(r);
     revive(r);
 }

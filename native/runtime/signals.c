@@ -10,6 +10,7 @@
 
 #include "checkpoint.h"
 #include "family.h"
+#include "groups.h"
 #include "news.h"
 #include "process.h"
 #include "text.h"
@@ -426,7 +427,7 @@ long do_rt_sigtimedwait(struct trap *t)
 /* Whom a pid names: the program itself, or none that it may signal. */
 static bool means_self(long id)
 {
-    return id == process.start.virtual_pid || id == 0 || id == -process.start.group;
+    return id == process.start.virtual_pid || id == 0;
 }
 
 long do_kill(struct trap *t)
@@ -434,11 +435,14 @@ long do_kill(struct trap *t)
     long id = (int)t->a[0], number = (int)t->a[1];
     if (number < 0 || number > SIGNAL_COUNT)
         return -EINVAL;
-    if (!means_self(id)) {
-        long result = number == CHECKPOINT_SIGNAL ? 0 : signal_member((int)(id < 0 ? -id : id), (int)number);
-        return result == -ESRCH && id == 1 ? -EPERM : result;
-    }
-    return number == CHECKPOINT_SIGNAL ? 0 : SYSTEM(__NR_kill, process.real_id, number);
+    if (number == CHECKPOINT_SIGNAL)
+        return 0;
+    if (id == process.start.virtual_pid)
+        return SYSTEM(__NR_kill, process.real_id, number);
+    if (id <= 0)
+        return id == INT32_MIN ? -ESRCH : signal_group(t->self, id == -1 ? -1 : (int)-id, (int)number);
+    long result = signal_member((int)id, (int)number);
+    return result == -ESRCH && id == 1 ? -EPERM : result;
 }
 
 static long send_to_thread(long id, long number)

@@ -329,6 +329,8 @@ long serve_adopt(struct work *w)
         if (files[i])
             file_drop(files[i]);
     free(files);
+    if (!result)
+        membership_again(w);
     if (!result && s->root == s && family) {
         pthread_mutex_lock(&table_lock);
         s->awaited = ARGUMENT(0) < MOST_MEMBERS ? (uint32_t)ARGUMENT(0) : MOST_MEMBERS;

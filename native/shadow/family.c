@@ -35,6 +35,7 @@ struct gathering {
     struct common written[MOST_COMMONS];
     uint32_t object_count, written_count;
     struct member_image members[MOST_MEMBERS];
+    struct group_image groups[MOST_MEMBERS]; /* of those */
     uint32_t member_count, living;
     int32_t claimed[MOST_MEMBERS]; /* children that are said to live */
     uint32_t claimed_count;
@@ -58,7 +59,7 @@ static void ring_all(struct session *root)
 }
 
 /* The request waits until something happens in the family. */
-static long wait_for_bell(struct work *w, int64_t until_ns)
+long family_wait(struct work *w, int64_t until_ns)
 {
     struct session *s = w->session;
     uint64_t count;
@@ -91,7 +92,7 @@ void family_release(struct session *root, long result)
 void family_joined(struct session *root)
 {
     pthread_mutex_lock(&table_lock);
-    ring(root);
+    ring_all(root);
     pthread_mutex_unlock(&table_lock);
 }
 
@@ -110,7 +111,7 @@ void family_left(struct session *root, struct session *s)
         for EACH_MEMBER (other, root)
             shutdown(other->channel, SHUT_RDWR);
     }
-    ring(root);
+    ring_all(root);
     pthread_mutex_unlock(&table_lock);
     if (lost)
         tell(root, SHADOW_BROKEN, 0, 0, "one of the program's processes could not be brought back");
@@ -190,7 +191,7 @@ static long gather_more(struct work *w)
         return -EAGAIN;
     }
     if (!count)
-        return late ? wait_for_bell(w, until_ns) : 0;
+        return late ? family_wait(w, until_ns) : 0;
     uint8_t *to = out_room(w, count * sizeof *pids);
     if (!to)
         return -ENOMEM;
@@ -226,7 +227,7 @@ long serve_parked(struct work *w)
     pthread_mutex_unlock(&table_lock);
     if (!welcome)
         return -EAGAIN;
-    return all ? 0 : wait_for_bell(w, until_ns);
+    return all ? 0 : family_wait(w, until_ns);
 }
 
 static bool note_common(struct gathering *g, const struct common *c, uint8_t *writes)
@@ -275,19 +276,32 @@ long serve_commons(struct work *w)
     return g ? result : -EAGAIN;
 }
 
+/* One more line of the table of members. */
+static void note_member(struct gathering *g, struct session *root, struct member_image member) REQUIRES(table_lock);
+static void note_member(struct gathering *g, struct session *root, struct member_image member)
+{
+    const struct membership *who = membership_of(root, member.virtual_pid);
+    struct group_image *group = &g->groups[g->member_count];
+    *group = (struct group_image){root->member.group, root->member.session};
+    if (who)
+        *group = (struct group_image){who->group, who->session};
+    g->members[g->member_count++] = member;
+}
+
+static bool note_kin(struct gathering *g, struct session *s, uint64_t base, const struct kin *kin,
+                     const struct kin_child *children) REQUIRES(table_lock);
 static bool note_kin(struct gathering *g, struct session *s, uint64_t base, const struct kin *kin,
                      const struct kin_child *children)
 {
     if (g->member_count + kin->children + 1 > MOST_MEMBERS || g->claimed_count + kin->children > MOST_MEMBERS)
         return false;
-    g->members[g->member_count++] =
-        (struct member_image){.base = base, .virtual_pid = s->virtual_pid, .parent_pid = kin->parent_pid};
+    note_member(g, s->root, (struct member_image){.base = base, .virtual_pid = s->virtual_pid, .parent_pid = kin->parent_pid});
     g->living++;
     for (uint32_t i = 0; i < kin->children; i++)
         if (children[i].has_ended)
-            g->members[g->member_count++] = (struct member_image){.virtual_pid = children[i].virtual_pid,
-                                                                  .parent_pid = s->virtual_pid,
-                                                                  .has_ended = 1, .status = children[i].status};
+            note_member(g, s->root, (struct member_image){.virtual_pid = children[i].virtual_pid,
+                                                          .parent_pid = s->virtual_pid,
+                                                          .has_ended = 1, .status = children[i].status});
         else
             g->claimed[g->claimed_count++] = children[i].virtual_pid;
     return true;
@@ -327,7 +341,7 @@ long serve_part(struct work *w)
     if (!g)
         return -EAGAIN;
     if (waits)
-        return wait_for_bell(w, -1);
+        return family_wait(w, -1);
     if (result >= 0 && s != root && (w->passed_fd = fcntl(root->image_fd, F_DUPFD_CLOEXEC, 3)) < 0)
         return -errno;
     return result;
@@ -349,9 +363,10 @@ static bool all_are_there(const struct gathering *g)
 static long put_table(struct work *w, const struct gathering *g)
 {
     const struct family_image head = {.magic = FAMILY_MAGIC, .members = g->member_count, .living = g->living,
-                                      .objects = g->object_count};
+                                      .objects = g->object_count, .groups = g->member_count};
+    size_t groups = g->member_count * sizeof g->groups[0];
     size_t members = g->member_count * sizeof g->members[0], objects = g->object_count * sizeof g->objects[0];
-    uint8_t *to = out_room(w, sizeof(uint64_t) * 2 + sizeof head + members + objects);
+    uint8_t *to = out_room(w, sizeof(uint64_t) * 2 + sizeof head + members + objects + groups);
     if (!to)
         return -ENOMEM;
     memcpy(to, &g->next_base, sizeof g->next_base);
@@ -359,7 +374,8 @@ static long put_table(struct work *w, const struct gathering *g)
     memcpy(to + 16, &head, sizeof head);
     memcpy(to + 16 + sizeof head, g->members, members);
     memcpy(to + 16 + sizeof head + members, g->objects, objects);
-    return (long)(sizeof head + members + objects);
+    memcpy(to + 16 + sizeof head + members + objects, g->groups, groups);
+    return (long)(sizeof head + members + objects + groups);
 }
 
 long serve_part_written(struct work *w)
@@ -391,7 +407,7 @@ long serve_part_written(struct work *w)
         root->processes = g->living;
     }
     pthread_mutex_unlock(&table_lock);
-    return result == PARKED ? wait_for_bell(w, -1) : result;
+    return result == PARKED ? family_wait(w, -1) : result;
 }
 
 /* The number where it runs of the member that calls itself so. */
@@ -425,7 +441,7 @@ long serve_begin(struct work *w)
     bool all = !root->awaited && root->begun;
     pthread_mutex_unlock(&table_lock);
     if (!all)
-        return wait_for_bell(w, -1);
+        return family_wait(w, -1);
     if (s == root) {
         adopted_forget(root);
         tell(root, SHADOW_STARTED, root->real_pid, 1, NULL);

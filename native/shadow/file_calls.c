@@ -270,7 +270,7 @@ static bool is_known_request(unsigned long code, size_t *out)
     static const struct {
         uint32_t code, out;
     } known[] = {
-        {TCGETS, 36}, {TCSETS, 0}, {TCSETSW, 0}, {TCSETSF, 0}, {TIOCGPGRP, 4}, {TIOCSPGRP, 0}, {TIOCGWINSZ, 8},
+        {TCGETS, 36}, {TCSETS, 0}, {TCSETSW, 0}, {TCSETSF, 0}, {TIOCGWINSZ, 8},
         {FIONREAD, 4}, {FIONBIO, 0}, {FIOCLEX, 0}, {FIONCLEX, 0}, {0x40049409 /* FICLONE */, 0},
         {0x80086601 /* FS_IOC_GETFLAGS */, 8},
     };

@@ -33,6 +33,8 @@ static void *run_member(void *argument)
             *place = s->next_member;
             break;
         }
+    if (s->greeted)
+        membership_ended(root, &s->member);
     root->statistics.calls += s->statistics.calls;
     root->statistics.bytes_in += s->statistics.bytes_in;
     root->statistics.bytes_out += s->statistics.bytes_out;
@@ -145,6 +147,9 @@ static long start_member(struct session *s, int channel, bool straight)
     }
     root->members++;
     pthread_mutex_lock(&table_lock);
+    birth.member->member = s->member;
+    birth.member->member.parent = s->member.pid;
+    birth.member->member.executed = false;
     birth.member->next_member = root->next_member;
     root->next_member = birth.member;
     if (root->closing)

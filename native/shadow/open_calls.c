@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -46,6 +47,16 @@ long check_proc(int real, int flags)
         return -EACCES;
     name[length] = 0;
     return names_own_thread(name) ? -EACCES : 0;
+}
+
+/* A pseudo-terminal would be another one after a move, without what was in it. Returns 0 or -errno. */
+static long check_terminal(int real)
+{
+    enum { MULTIPLEXER_MAJOR = 5, MULTIPLEXER_MINOR = 2 };
+    struct stat st;
+    bool is_one = fstat(real, &st) == 0 && S_ISCHR(st.st_mode) &&
+                  st.st_rdev == makedev(MULTIPLEXER_MAJOR, MULTIPLEXER_MINOR);
+    return is_one ? -EACCES : 0;
 }
 
 /* What the runtime need not ask again: struct stat and the beginning of a file that is only read. */
@@ -154,6 +165,8 @@ long serve_openat(struct work *w)
     if (real < 0)
         return real;
     long refused = flags & O_PATH ? 0 : check_proc(real, flags); /* what is opened below it comes here again */
+    if (!refused && !(flags & O_PATH))
+        refused = check_terminal(real);
     if (refused) {
         close(real);
         return refused;

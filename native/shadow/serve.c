@@ -152,6 +152,11 @@ static long serve_hello(struct work *w)
     s->real_pid = (int)hello.real_pid;
     s->virtual_pid = (int)(hello.kind == HELLO_FRESH ? hello.real_pid : hello.virtual_pid);
     s->greeted = true;
+    s->member.pid = s->virtual_pid;
+    s->member.real_pid = s->real_pid;
+    if (s->root == s) /* a session of its own */
+        s->member = (struct membership){.pid = s->virtual_pid, .parent = 1, .group = s->virtual_pid,
+                                        .session = s->virtual_pid, .real_pid = s->real_pid, .real_group = s->real_pid};
     pthread_mutex_unlock(&table_lock);
     family_joined(s->root);
     start.virtual_pid = start.group = start.session = (int32_t)hello.real_pid;
@@ -264,6 +269,9 @@ static long serve_exec(struct work *w)
     for (int i = 0; i < MAX_FILES; i++)
         if (w->session->entries[i].file && w->session->entries[i].closes_on_exec)
             close_entry(w->session, i);
+    pthread_mutex_lock(&table_lock);
+    w->session->member.executed = true;
+    pthread_mutex_unlock(&table_lock);
     return 0;
 }
 
@@ -326,6 +334,7 @@ static long serve_operation(struct work *w)
     case OP_PART: return serve_part(w);
     case OP_PART_WRITTEN: return serve_part_written(w);
     case OP_REAL_PID: return serve_real_pid(w);
+    case OP_GROUP: return serve_group(w);
     case OP_FACTS: return serve_facts(w);
     case OP_TAKE: return serve_take(w);
     case OP_PLAN_END: return serve_plan_end(w);

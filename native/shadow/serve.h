@@ -42,6 +42,9 @@ long serve_part_written(struct work *w);
 long serve_real_pid(struct work *w);
 long serve_begin(struct work *w);
 
+/* groups.c */
+long serve_group(struct work *w);
+
 /* mapped.c */
 long serve_share(struct work *w);
 

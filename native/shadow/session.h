@@ -74,6 +74,15 @@ struct work {
     struct work *next;
 };
 
+/* Where a process of a family belongs. All numbers are the program's, but for those that are called real. */
+struct membership {
+    int pid, parent, group, session;
+    int real_pid, real_group; /* where it runs */
+    bool executed;            /* its parent may not change its group any more */
+};
+
+enum { MOST_ENDED = 1024 };
+
 struct session {
     int id;
     int channel;
@@ -126,6 +135,9 @@ struct session {
     struct session *next_member; /* guarded by the table's lock; of the root: the first helper */
     int virtual_pid;             /* as are all from here to the statistics, but the bell, which is its thread's to make */
     int bell;                    /* rings when something happens in the family; -1: it was never listened to */
+    struct membership member;
+    struct membership ended[MOST_ENDED]; /* of the root: members that have ended, the last ones */
+    uint32_t ended_count;                /* how many ever did */
     int stage;                   /* MEMBER_... of a checkpoint, see family.c */
     bool begun;                  /* after a restart: it is ready to go on */
     uint32_t gathered;           /* of the root: how many checkpoints are over; of others: when its part was written */
@@ -188,6 +200,12 @@ void family_release(struct session *root, long result);
 void family_joined(struct session *root);
 void family_left(struct session *root, struct session *s);
 bool family_may_grow(struct session *root);
+long family_wait(struct work *w, int64_t until_ns);
+
+/* groups.c */
+struct membership *membership_of(struct session *root, int pid) REQUIRES(table_lock);
+void membership_ended(struct session *root, const struct membership *who) REQUIRES(table_lock);
+void membership_again(struct work *w);
 
 /* members.c */
 void drop_spares(struct session *root);

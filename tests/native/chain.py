@@ -49,6 +49,7 @@ class Chain:
         seed: int,
         work: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        terminal: int | None = None,
     ) -> None:
         self.host = ShadowHost()
         self.program = command[0]
@@ -56,6 +57,7 @@ class Chain:
         self.folder = folder
         self.work = work or folder
         self.environment = environment or {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+        self.terminal = terminal  # for its standard input
         self.image = folder / "image"
         self.random = random.Random(seed)
         self.output = os.open(folder / "output", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
@@ -65,7 +67,7 @@ class Chain:
     def start(self, executable: str) -> None:
         """Start the runtime or an image of it, with a shadow of its own."""
         ours, theirs = socket.socketpair()
-        null = os.open("/dev/null", os.O_RDWR)
+        null = os.open("/dev/null", os.O_RDWR) if self.terminal is None else os.dup(self.terminal)
         task = Task(
             program=self.program,
             arguments=self.command,

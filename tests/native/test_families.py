@@ -15,7 +15,7 @@ from condor_actors.machine.native.shadow import EventKind
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 
 from .chain import Chain
-from .conftest import finished, tool
+from .conftest import Compile, finished, tool
 
 FAMILIES = {
     "a parent that waits for one child": (
@@ -62,6 +62,17 @@ if __name__ == "__main__":
         [m.join() for m in members]
     print(total.value, [m.exitcode for m in multiprocessing.active_children()])
 """
+JOBS = {
+    "job control": (
+        "set -m; sleep 1.2 | cat & sleep 0.3; jobs -r | wc -l; kill -STOP %1; kill -CONT %1; wait %1; echo over $?;"
+        "(trap 'exit 5' TERM; while :; do sleep 0.05; done) & p=$!; sleep 0.8;"
+        "kill -TERM -- -$p; wait $p; echo $?; kill -0 -- -$p 2> /dev/null || echo nobody"
+    ),
+    "a group that is ended as a whole": (
+        "exec 2> /dev/null; set -m; sh -c 'sleep 100 & sleep 100 & wait' & p=$!;"
+        "sleep 0.9; kill -KILL -- -$p; wait $p; echo $?"
+    ),
+}
 PLACES = {"here": 1.0, "sooner": 0.25, "at once": 0.0}
 MAKEFILE = "all: a b c d\n\techo all\na b c d:\n\t@sleep 0.2; seq 1 20000 | md5sum > $@; cat $@ >> log; echo $@ done\n"
 
@@ -87,6 +98,48 @@ def moved(command: list[str], folder: Path, links: int = 4, pause_s: float = 0.3
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_moves(family: str, tmp_path: Path) -> None:
     moved(["/bin/sh", "-c", FAMILIES[family]], tmp_path)
+
+
+@pytest.mark.parametrize("family", JOBS)
+def test_a_shell_that_controls_jobs_moves(family: str, tmp_path: Path) -> None:
+    moved(["/bin/bash", "-c", JOBS[family]], tmp_path)
+
+
+@pytest.mark.parametrize(("pause_ms", "moves"), [(0, 0), (40, 12)])
+def test_groups_and_sessions_are_the_native_ones(
+    pause_ms: int, moves: int, compiled: Compile, tmp_path: Path
+) -> None:
+    """Who is in which group and session, who hears a signal, whom a wait finds."""
+    command = [compiled("groups"), str(pause_ms)]
+    native = subprocess.run(command, capture_output=True, check=True).stdout
+    assert b"NO" not in native
+    life = Chain(command, tmp_path, seed=7).live(moves, 0.1)
+    assert (life.status, life.output) == (0, native)
+    assert bool(life.links) == bool(moves)
+
+
+def test_pseudo_terminals_and_control_of_a_terminal_are_refused(tmp_path: Path) -> None:
+    """Neither would be the same after a move: the terminal here is home's."""
+    code = (
+        "import errno, os\n"
+        "def tried(what, *words):\n"
+        "    try:\n"
+        "        return what(*words)\n"
+        "    except OSError as error:\n"
+        "        return errno.errorcode[error.errno]\n"
+        "print(os.isatty(0), tried(os.open, '/dev/ptmx', os.O_RDWR))\n"
+        "print(tried(os.tcgetpgrp, 0), tried(os.tcsetpgrp, 0, os.getpgrp()))\n"
+    )
+    master, slave = os.openpty()
+    chain = Chain([sys.executable, "-c", code], tmp_path, seed=1, terminal=slave)
+    life = chain.live(0, 0)
+    os.close(slave)
+    os.close(master)
+    assert (life.status, life.output) == (0, b"True EACCES\nENOTTY ENOTTY\n")
+
+
+def test_a_session_moves(tmp_path: Path) -> None:
+    moved(["/bin/sh", "-c", "setsid -w sh -c 'sleep 0.7; echo in; exit 3'; echo $?"], tmp_path)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

@@ -71,6 +71,9 @@ def test_verdicts(compiled: Compile, tmp_path: Path) -> None:
     (tmp_path / "net.c").write_text("int connect(); int main(){return connect(0, 0, 0);}")
     subprocess.run(["gcc", "-w", "-o", str(tmp_path / "net"), str(tmp_path / "net.c")], check=True)
     assert examine(str(tmp_path / "net")).remarks == ("connect: the network (EACCES)",)
+    (tmp_path / "pty.c").write_text("int posix_openpt(); int main(){return posix_openpt(2);}")
+    subprocess.run(["gcc", "-w", "-o", str(tmp_path / "pty"), str(tmp_path / "pty.c")], check=True)
+    assert examine(str(tmp_path / "pty")).remarks == ("posix_openpt: pseudo-terminals (EACCES)",)
     script = tmp_path / "script"
     script.write_text("#!/usr/bin/env -S sh -e\necho on\n")
     assert examine(str(script)).runs

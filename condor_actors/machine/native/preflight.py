@@ -35,6 +35,7 @@ REFUSED = {
     **dict.fromkeys(("mount", "chroot", "unshare", "setns", "sethostname"), "administration (EPERM)"),
     "userfaultfd": "handling its own page faults (EPERM)",
     "pidfd_open": "processes as descriptors (ENOSYS)",
+    **dict.fromkeys(("posix_openpt", "getpt", "openpty", "forkpty"), "pseudo-terminals (EACCES)"),
     "execveat": "programs by their descriptor (ENOSYS)",
 }
 """Functions of the C library, with what they are for and the errno that the program gets."""

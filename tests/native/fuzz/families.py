@@ -13,6 +13,8 @@ from tests.native.fuzz.extremes import EDGES, MODES, frame, prologue
 
 IMAGE_BEGIN, IMAGE_END, HOLD, RELEASE, FORK, SHARE = 1008, 1009, 1011, 1012, 1013, 1029
 GATHER, PARKED, COMMONS, PART, PART_WRITTEN = range(1024, 1029)
+GROUP, ADOPT = 1030, 1007
+OF, SESSION, FIND, SET, LEAD, REAL, MEMBERS, ENDED = range(1, 9)
 FIRST, MORE, OVER = 1, 2, 3
 COMMON, KIN, CHILD = struct.Struct("<3Q"), struct.Struct("<2i2I"), struct.Struct("<4i")
 MOST_COMMONS, MOST_MEMBERS = 1024, 1024
@@ -65,9 +67,22 @@ def mapped() -> bytes:
     return shared(*pieces, *far) + frame(FORK, (0,)) + end + again + shared((0, 8192, ASK)) + end
 
 
+def grouped(*asked: tuple[int, ...]) -> bytes:
+    """Return what asks for groups and changes them, in order: what, pid, group, session, number where it runs."""
+    return b"".join(frame(GROUP, each) for each in asked)
+
+
+def groups_of_a_program() -> bytes:
+    """Return a program's life in groups: it asks, leads, tells of children that ended, and is saved with them."""
+    ended = [(ENDED, pid, 3, 4242, 9) for pid in (3, 4, 5)]
+    asks = [(what, pid, group) for what in (OF, SESSION, FIND, SET, REAL, MEMBERS) for pid, group in ((0, 0), (3, 3))]
+    return grouped((OF,), (LEAD,), *ended, *asks, (MEMBERS, 0, -1)) + taken() + grouped((FIND, 0, 3), (SET, 0, 3))
+
+
 def seeds() -> dict[str, bytes]:
     """Return what a search should begin with, by name."""
-    return {"family": taken(), "family with a helper": frame(FORK, (0,)) + taken() + taken(), "mapped": mapped()}
+    return {"family": taken(), "family with a helper": frame(FORK, (0,)) + taken() + taken(), "mapped": mapped(),
+            "groups": groups_of_a_program()}
 
 
 def inputs() -> Iterator[tuple[str, bytes]]:
@@ -101,6 +116,13 @@ def inputs() -> Iterator[tuple[str, bytes]]:
         shared((0, 4096, CLAIM, base << 30 | bits, 0)) for base in (0, 1, 8191, 8192) for bits in (29, 30, 31, 43, 62)
     ]
     groups["many gaps"] = [shared(*((at * 8192, 4096, what) for at in range(70) for what in (ASK, FILLED)))]
+    groups["groups"] = [
+        grouped((ENDED, 3, 3, 4242, 9), (what, edge, other), (what, 0, edge)) + taken()
+        for what in range(ENDED + 2)
+        for edge in EDGES
+        for other in (0, 3, edge)
+    ]
+    groups["many ended"] = [grouped(*((ENDED, pid, pid, 1, 9) for pid in range(1, 1100)), (MEMBERS, 0, 5)) + taken()]
     for name, requests in groups.items():
         data = prologue() + b"".join(requests)
         for mode in range(MODES):
