@@ -31,6 +31,8 @@ TURNS_PER_ACTOR = 32
 INTERRUPTED = "an error of the daemon has interrupted this; a part of it may be done"
 PUMP_S = 0.005
 """Turns of one iteration may take this long: what they sent should not wait for many others' work."""
+LONGEST_S = 3650 * 86400.0
+"""Of timers, some of which are as long as a job says."""
 
 
 class Supervisor(Protocol):
@@ -264,8 +266,9 @@ class TurnLoop:
     # ---- timers
 
     def set_timer(self, cell: Cell, key: Any, delay_s: float) -> None:
-        """Start or restart a timer of an actor."""
+        """Start or restart a timer of an actor; one that is for ever, or at no time, is as long as any can be."""
         self.cancel_timer(cell, key)
+        delay_s = delay_s if delay_s < LONGEST_S else LONGEST_S
         cell.timers[key] = self._clock.callLater(max(delay_s, 0.0), self._timer_fired, cell, key)
 
     def cancel_timer(self, cell: Cell, key: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from condor_actors.classads.attribute_map import DELETED, NOTHING, AttributeMap
@@ -12,6 +13,7 @@ from condor_actors.classads.language.parser import parse_expression
 from condor_actors.classads.language.python_nodes import late
 from condor_actors.classads.native import connect
 from condor_actors.classads.values import UNDEFINED, ListValue, Value
+from condor_actors.numerals import whole
 
 
 class ClassAd(AttributeMap):
@@ -140,28 +142,26 @@ class ClassAd(AttributeMap):
             target: The other ad.
 
         Returns:
-            The integer; a real is truncated.
+            The integer of 64 bits; a real is truncated.
         """
         value = self.evaluate(name, target)
         if type(value) is int:
             return value
-        if isinstance(value, (bool, float)) and value - value == 0:
-            return int(value)
-        return default
+        return whole(value, default)
 
     def get_float(self, name: str, default: float = 0.0, target: ClassAd | None = None) -> float:
         """Evaluate to a real.
 
         Args:
             name: The attribute.
-            default: Given for what is neither number nor boolean.
+            default: Given for what is neither number nor boolean, and for a real that is not a number.
             target: The other ad.
 
         Returns:
             The real.
         """
         value = self.evaluate(name, target)
-        return float(value) if isinstance(value, (int, float)) else default
+        return float(value) if isinstance(value, (int, float)) and not math.isnan(value) else default
 
     def get_str(self, name: str, default: str = "", target: ClassAd | None = None) -> str:
         """Evaluate to a string.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import importlib
+import math
 import operator
 import types
 import typing
@@ -269,10 +270,10 @@ def _exactly(kind: type) -> Decoder:
 
 
 def _number(raw: Any) -> float:
-    if type(raw) is float:
-        return raw
-    if type(raw) is not int:
+    if type(raw) not in (float, int):
         raise _Mismatch(f"expected a number, got {type(raw).__name__}")
+    if math.isnan(raw):
+        raise _Mismatch("a number that is none")
     return float(raw)
 
 

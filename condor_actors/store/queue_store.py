@@ -39,11 +39,15 @@ from condor_actors.cores.schedd.queue_operations import (
     SaveNotice,
     SaveRun,
 )
+from condor_actors.numerals import INT64
 from condor_actors.store.database import Store, disk_fails, takes_nothing
 
 FILE_NAME = "job_queue.sqlite"
 TRIMMED_AT_ONCE = 1_000
 """Jobs of the history that are forgotten in one transaction: it has to be a short one."""
+
+MOST_IDS = 900
+"""Of jobs in one question: what the database takes in one condition."""
 
 
 @attrs.frozen
@@ -189,13 +193,18 @@ class _SqliteHistory:
         values: list[int | str] = []
         if before:
             wheres.append("h.entry < ?")
-            values.append(before)
+            values.append(min(before, INT64))
         if owner:
             wheres.append("h.owner = ?")
             values.append(owner)
         if ids:
-            either = []
+            if len(ids) > MOST_IDS:
+                raise ValueError(f"{len(ids)} jobs: a question of the history can name {MOST_IDS}; ask several, or by "
+                                 "a constraint")
+            either = ["0"]
             for cluster, proc in ids:
+                if max(cluster, proc) > INT64 or cluster < 0:  # there are no such jobs
+                    continue
                 either.append("h.cluster = ?" if proc < 0 else "(h.cluster = ? AND h.proc = ?)")
                 values += [cluster] if proc < 0 else [cluster, proc]
             wheres.append("(" + " OR ".join(either) + ")")

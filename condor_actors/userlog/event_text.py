@@ -9,11 +9,11 @@ its lines.  Readers go by the first line's words and by the line ``...`` that en
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from xml.sax.saxutils import escape
 
 from condor_actors.classads import ClassAd
 from condor_actors.messages.codes import FileTransferEventType, JobEventType
+from condor_actors.numerals import moment
 
 __all__ = ["EVENT_NAMES", "event_header", "event_text", "event_xml"]
 
@@ -77,7 +77,7 @@ def event_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassA
     Raises:
         KeyError: an event that this system does not write.
     """
-    when = datetime.fromtimestamp(when_s, UTC if utc else None).replace(tzinfo=None).isoformat(
+    when = moment(when_s, utc=utc).replace(tzinfo=None).isoformat(
         " ", "milliseconds" if sub_second else "seconds") + ("Z" if utc else "")
     lines = _BODIES[event](facts)
     return f"{event_header(event, cluster, proc)}{when} " + "\n".join(lines) + "\n...\n"
@@ -187,7 +187,7 @@ def _terminated(facts: ClassAd) -> Lines:
     ]
     ended_s = facts.get_int("CompletionDate")
     if ended_s:
-        when = datetime.fromtimestamp(ended_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        when = moment(ended_s, utc=True).strftime("%Y-%m-%dT%H:%M:%SZ")
         how = (f"signal {facts.get_int('ExitSignal')}" if facts.get_bool("ExitBySignal")
                else f"exit-code {facts.get_int('ExitCode')}")
         lines += ["", f"\tJob terminated of its own accord at {when} with {how}."]
@@ -403,7 +403,7 @@ _XML_FACTS: dict[int, tuple[tuple[str, str], ...]] = {
 
 def event_xml(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> str:
     """The same event as one ``<c>`` element."""
-    when = datetime.fromtimestamp(when_s).isoformat(timespec="milliseconds")  # noqa: DTZ006
+    when = moment(when_s).isoformat(timespec="milliseconds")
     values: list[tuple[str, object]] = [
         ("MyType", EVENT_NAMES[event]), ("EventTypeNumber", event), ("EventTime", when), ("Cluster", cluster),
         ("Proc", proc), ("Subproc", 0),

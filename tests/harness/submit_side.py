@@ -237,7 +237,7 @@ class SubmitPool:
         world = self.net.world(SCHEDD)
         edges = ScheddEdges(
             store=self.store, processes=self.processes, mint=lambda owner: b"", spool=Spool(self.folder / "spool"),
-            history=HistoryQuestions(self.store.history, lambda function, *args: succeed(function(*args))),
+            history=HistoryQuestions(self.store.history, at_once),
         )
         self.schedd = ScheddDaemon(self.settings, world, edges)
         self.net.adopt(SCHEDD, self.schedd.system)

@@ -42,6 +42,7 @@ from condor_actors.messages.negotiate import (
     SetPriority,
 )
 from condor_actors.messages.pool import PartnersKnown
+from condor_actors.numerals import numeral
 
 __all__ = ["NegotiatorCore"]
 
@@ -202,9 +203,9 @@ class NegotiatorCore:
 
 def page_of(ads: list[bytes], cursor: str) -> AdsPage | Refused:
     """The ads from a cursor on that fit a message."""
-    if cursor and not cursor.isdecimal():
-        return Refused(code="invalid", text=f"{cursor!r} is no cursor")
-    start = int(cursor or 0)
+    start = numeral(cursor or "0")
+    if start is None:
+        return Refused(code="invalid", text=f"{cursor[:100]!r} is no cursor")
     size = 0
     for end in range(start, len(ads)):
         size += len(ads[end])

@@ -27,6 +27,7 @@ from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import SystemPolicy
 from condor_actors.messages.codes import HoldCode, JobStatus
+from condor_actors.numerals import whole
 
 __all__ = ["JobPolicy"]
 
@@ -260,14 +261,14 @@ class JobPolicy:
 
     def _subcode(self, job: Job, name: str) -> int:
         value = self._evaluate(job, f"{name}SubCode".lower())
-        return int(value) if isinstance(value, (int, float)) else 0
+        return whole(value)
 
     def _system_reason(self, system: SystemPolicy, job: Job) -> tuple[str, int]:
         reason = system.reason.evaluate(job.ad, None, self._context.now_s) if system.reason is not None else None
         subcode = system.subcode.evaluate(job.ad, None, self._context.now_s) if system.subcode is not None else 0
         text = reason if isinstance(reason, str) and reason else (
             f"The system macro {system.name} expression '{system.expression}' evaluated to TRUE")
-        return text, int(subcode) if isinstance(subcode, (int, float)) else 0
+        return text, whole(subcode)
 
     # ---- at exit
 

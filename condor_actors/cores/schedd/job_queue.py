@@ -27,6 +27,7 @@ from condor_actors.cores.schedd.queue_operations import (
 )
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import JobStatus
+from condor_actors.numerals import job_numbers, numeral
 
 __all__ = ["CHANGES_A_PAGE", "ChangeJournal", "Cluster", "Job", "JobQueue", "Position", "own_text"]
 
@@ -214,12 +215,10 @@ class Position:
         """The position that a token names; None: it is none."""
         life, _, rest = token.partition("/")
         number, _, after = rest.partition("/")
-        if not life or not number.isdecimal() or len(token) > 100:
+        place = numeral(number)
+        if not life or place is None or len(token) > 100 or (after and job_numbers(after) is None):
             return None
-        cluster, _, proc = after.partition(".")
-        if after and not (cluster.isdecimal() and proc.isdecimal()):
-            return None
-        return cls(life, int(number), after)
+        return cls(life, place, after)
 
     def __str__(self) -> str:
         return f"{self.life}/{self.number}" + (f"/{self.after}" if self.after else "")

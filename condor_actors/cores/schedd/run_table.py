@@ -292,7 +292,8 @@ class RunTable:
         ad = run.job.ad
         if not run.recorded:
             run.recorded = True
-            when_s = ad.get_float("JobCurrentStartExecutingDate") or self._context.now_s
+            when_s = min(ad.get_float("JobCurrentStartExecutingDate"), self._context.now_s)  # its shadow says so
+            when_s = when_s if when_s > 0.0 else self._context.now_s
             self._notices.record(run.job, JobEventType.EXECUTE, when_s,
                                  ExecuteHost=ad.get_str("StartdAddr", "<127.0.0.1>"), SlotName=ad.get_str("RemoteHost"))
 

@@ -47,6 +47,7 @@ from condor_actors.messages.shadow_host import NoticesWritten, RunEnded, RunUpda
 from condor_actors.messages.spool import FinishSpooling
 from condor_actors.messages.submission import ReserveCluster, SubmitItems, SubmitPage
 from condor_actors.messages.watch import QueryChanges
+from condor_actors.numerals import job_numbers
 
 __all__ = ["AtRest", "Finish", "HostHello", "Stop", "ScheddCore"]
 
@@ -349,8 +350,8 @@ class ScheddCore:
 
     def _rejected(self, message: RequestsRejected, delivery: Delivery) -> None:
         for rejection in message.rejections:
-            cluster, _, proc = rejection.job_id.partition(".")
-            job = self.context.queue.job(int(cluster), int(proc)) if cluster.isdecimal() and proc.isdecimal() else None
+            numbers = job_numbers(rejection.job_id)
+            job = self.context.queue.job(*numbers) if numbers is not None else None
             if job is not None and job.ready:
                 if job.ad.find("lastrejmatchreason") != rejection.reason:
                     self.context.remember(job, "no match", f"no match: {rejection.reason}")

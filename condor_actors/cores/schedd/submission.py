@@ -187,6 +187,7 @@ class Submissions:
 
     def use_up(self, number: int) -> None:
         """Jobs are queued under the number: it is never given again."""
+        self.freed(number)  # of what else has come under it
         self.release(number)
         queue = self._context.queue
         if number >= queue.stored_cluster:

@@ -19,6 +19,7 @@ from typing import Protocol
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.grid_events import BatchJob, Fits, FolderRecord
 from condor_actors.messages.codes import HoldCode, HoldSubCode
+from condor_actors.numerals import numeral
 
 __all__ = [
     "FENCE", "NAME_PREFIX", "QUEUE_FORMAT", "batch_name", "is_transient", "make_script", "parse_accounting",
@@ -27,6 +28,7 @@ __all__ = [
 
 NAME_PREFIX = "condor."
 QUEUE_FORMAT = "%i|%T|%r|%N|%j"
+LONGEST_HOST = 255
 FENCE = "withdrawn"
 """The claim of the grid manager itself."""
 
@@ -181,7 +183,7 @@ def parse_queue(text: str) -> dict[str, tuple[BatchJob, ...]]:
     found: dict[str, tuple[BatchJob, ...]] = {}
     for line in text.splitlines():
         parts = line.strip().split("|", 4)
-        if len(parts) == 5 and parts[0].isdecimal() and parts[4].startswith(NAME_PREFIX):
+        if len(parts) == 5 and numeral(parts[0]) is not None and parts[4].startswith(NAME_PREFIX):
             batch_id, state, reason, host, name = parts
             found[name] = (*found.get(name, ()), BatchJob(batch_id, state, reason, host))
     return found
@@ -224,21 +226,26 @@ def read_record(files: Mapping[str, str], claim: str) -> FolderRecord:
     status, number = _ended(words, files.get("death", ""))
     return FolderRecord(
         prepared="prepared" in files, batch_id=_number(taken[0]) if taken else "",
-        submitted_s=float(taken[1]) if len(taken) > 1 and taken[1].isdecimal() else 0.0,
-        claim="" if claim == FENCE else _number(claim), host=began[1] if len(began) > 1 else "",
-        began_s=float(began[0]) if began and began[0].isdecimal() else 0.0, status=status, signal=number,
+        submitted_s=_date(taken[1]) if len(taken) > 1 else 0.0,
+        claim="" if claim == FENCE else _number(claim), host=began[1][:LONGEST_HOST] if len(began) > 1 else "",
+        began_s=_date(began[0]) if began else 0.0, status=status, signal=number,
         user_cpu_s=_clock(words[1]) if len(words) > 2 else 0.0,
         system_cpu_s=_clock(words[2]) if len(words) > 2 else 0.0, said=files.get("said", "").strip()[-300:])
 
 
 def _number(text: str) -> str:
-    word = text.strip()[:32]
-    return word if word.isdecimal() else ""
+    word = text.strip()
+    return word if numeral(word) is not None else ""
+
+
+def _date(word: str) -> float:
+    """Seconds since 1970; 0 where it is none."""
+    return float(numeral(word, 11) or 0)
 
 
 def _ended(words: list[str], death: str) -> tuple[int | None, int]:
     """Status and signal of a program, by the shell's ``$?`` and what it said."""
-    if not words or not words[0].isdecimal() or len(words[0]) > 3:
+    if not words or numeral(words[0], 3) is None:
         return None, 0
     status = int(words[0])
     number = status - 128
@@ -249,7 +256,7 @@ def _ended(words: list[str], death: str) -> tuple[int | None, int]:
 
 def _clock(text: str) -> float:
     """``1m2.500s`` of a shell's ``times``."""
-    found = re.fullmatch(r"(\d{1,9})m(\d{1,9}(?:\.\d{1,9})?)s", text)
+    found = re.fullmatch(r"(\d{1,9})m(\d{1,9}(?:\.\d{1,9})?)s", text, re.ASCII)
     return int(found[1]) * 60 + float(found[2]) if found else 0.0
 
 

@@ -15,6 +15,7 @@ from condor_actors.classads import ClassAd, Expr, is_true
 from condor_actors.config.settings import table_value
 from condor_actors.cores.startd.slot_states import CLAIMED, OWNER, PolicyEvaluation, SlotState
 from condor_actors.messages.codes import Universe
+from condor_actors.numerals import whole
 
 __all__ = ["POLICY_NAMES", "UNIVERSE_SUFFIXES", "OwnerPolicy", "why"]
 
@@ -72,7 +73,7 @@ class OwnerPolicy:
             preempt=is_true(value("PREEMPT")), kill=is_true(value("KILL")),
             want_suspend=is_true(value("WANT_SUSPEND")), want_vacate=is_true(value("WANT_VACATE")),
             want_hold=is_true(value("WANT_HOLD")), hold_reason=reason if isinstance(reason, str) else "",
-            hold_subcode=int(number("WANT_HOLD_SUBCODE", 0)), retirement_s=self._retirement_s(job, number),
+            hold_subcode=whole(value("WANT_HOLD_SUBCODE")), retirement_s=self._retirement_s(job, number),
             vacate_s=number("MACHINEMAXVACATETIME", float(table_value("MACHINEMAXVACATETIME"))),
             benchmark=is_true(value("RUNBENCHMARKS")),
             lower=is_true(value("LOWER")),

@@ -21,6 +21,7 @@ from condor_actors.cores.startd.claim import Claim
 from condor_actors.cores.startd.policy_evaluation import OwnerPolicy
 from condor_actors.cores.startd.slot_resources import Request, Share, SlotPlan, carve, read_request
 from condor_actors.cores.state_table import InvariantBroken
+from condor_actors.numerals import whole
 
 __all__ = ["Slot", "SlotSettings", "Slots", "parse_policy"]
 
@@ -262,7 +263,7 @@ class Slots:
         """Say in the slot's ad how long a claim for this job takes further ones."""
         worklife = self.settings.worklife
         value = worklife.evaluate(slot.ad, job, now_s) if worklife is not None else -1
-        slot.ad["ClaimWorklife"] = int(value) if isinstance(value, (int, float)) else -1
+        slot.ad["ClaimWorklife"] = whole(value, -1)
 
     def fit(self, slot: Slot, job: ClassAd) -> Share | str:
         """The share ``job`` would get, or why it does not fit."""

@@ -51,6 +51,7 @@ from condor_actors.messages import admin, claim, negotiate, owner
 from condor_actors.messages.envelope import Address, Delivery, Done, TimerFired
 from condor_actors.messages.pool import PartnersKnown
 from condor_actors.messages.realm import parted
+from condor_actors.numerals import numeral
 
 __all__ = ["StartdCore"]
 
@@ -207,12 +208,12 @@ class StartdCore:
             bare, _, host = record.slot_name.partition("@")
             front, _, number = bare.rpartition("_")
             parent = self.slots.get(f"{front}@{host}")
-            numbered = number.isdecimal()
-            if parent is None or not parent.partitionable or not numbered or not _covers(parent, record.share):
+            numbered = numeral(number)
+            if parent is None or not parent.partitionable or numbered is None or not _covers(parent, record.share):
                 self._turn.do(Note(f"the claim {record.claim_id} fits no slot any more", "warn"),
                               Persist(DropClaim(record.claim_id)))
                 return
-            slot = self.slots.carve(parent, record.share, self._turn.now_s, int(number))
+            slot = self.slots.carve(parent, record.share, self._turn.now_s, numbered)
         elif slot.total.custom != record.share.custom:  # its devices are others now, and these may be another slot's
             self._turn.do(Note(f"the claim {record.claim_id} has devices that {slot.name} has not any more", "warn"),
                           Persist(DropClaim(record.claim_id)))

@@ -22,6 +22,7 @@ from condor_actors.cores.flocking import foreign_job
 from condor_actors.cores.starter.container_spec import BadContainer, ContainerSpec, container_of
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 from condor_actors.messages.realm import parted
+from condor_actors.numerals import numeral, whole
 
 __all__ = ["BadJob", "RunSettings", "RunSpec", "appends_output", "environment_of",
            "job_of_claim", "read_spec", "signal_number"]
@@ -148,7 +149,7 @@ class RunSpec:
     def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
         """How nice the run is; a JOB_RENICE_INCREMENT that is no number for this job counts as 10, as in the manual."""
         value = renice.evaluate(job, slot) if renice is not None else 0
-        more = int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 10
+        more = whole(value, 10) if not isinstance(value, bool) else 10
         return max(0, min(19, self.nice + more))
 
     def signal_for(self, how: str) -> int:
@@ -162,8 +163,9 @@ def signal_number(value: object, default: int) -> int:
         return int(value)
     if isinstance(value, str):
         word = value.strip().upper()
-        if word.isdecimal():
-            return int(word)
+        number = numeral(word)
+        if number is not None:
+            return number if 0 < number < 65 else default
         found = getattr(signal, word if word.startswith("SIG") else f"SIG{word}", None)
         if isinstance(found, signal.Signals):
             return int(found)

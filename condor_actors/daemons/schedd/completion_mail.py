@@ -15,11 +15,11 @@ JobNotification    mail when
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Protocol
 
 from condor_actors.classads import ClassAd, unparse
 from condor_actors.messages.codes import HoldCode, JobEventType, Notification
+from condor_actors.numerals import moment
 
 __all__ = ["CompletionMail", "mail_text"]
 
@@ -72,7 +72,7 @@ def mail_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd
     what = {JobEventType.JOB_TERMINATED: "has ended", JobEventType.JOB_HELD: "is on hold",
             JobEventType.JOB_EVICTED: "was evicted"}[JobEventType(event)]
     command = " ".join(filter(None, (facts.get_str("Cmd"), facts.get_str("Args") or facts.get_str("Arguments"))))
-    lines = [f"Job {name} {what} ({datetime.fromtimestamp(int(when_s)).isoformat(' ')}).", "",  # noqa: DTZ006
+    lines = [f"Job {name} {what} ({moment(int(when_s)).isoformat(' ')}).", "",
              f"Command:            {command}", f"Folder:             {facts.get_str('Iwd')}"]
     if event == JobEventType.JOB_TERMINATED:
         if facts.get_bool("ExitBySignal"):
@@ -104,4 +104,4 @@ def mail_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd
 
 
 def _date(when_s: int) -> str:
-    return datetime.fromtimestamp(when_s).isoformat(" ") if when_s else "unknown"  # noqa: DTZ006
+    return moment(when_s).isoformat(" ") if when_s else "unknown"

@@ -16,6 +16,7 @@ from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_query import JobPage
 from condor_actors.messages.queue import JobsPage, QueryJobs
+from condor_actors.numerals import job_numbers, numeral
 from condor_actors.store.queue_store import HistoryReader, HistoryRow
 
 __all__ = ["HistoryQuestions", "history_page"]
@@ -55,10 +56,10 @@ class HistoryQuestions:
 
     def ad(self, job: str) -> ClassAd | None:
         """The ad of one job, looked up at once; None when the history does not have it."""
-        cluster, _, proc = job.partition(".")
-        if not cluster.isdecimal() or not proc.isdecimal():
+        numbers = job_numbers(job)
+        if numbers is None:
             return None
-        page = self._page(QueryJobs(source="history", ids=((int(cluster), int(proc)),), limit=1),
+        page = self._page(QueryJobs(source="history", ids=(numbers,), limit=1),
                           JobSight(frozenset(), lambda owner: True))
         return ClassAd.from_bytes(page.ads[0]) if page.ads else None
 
@@ -75,7 +76,7 @@ def history_page(reader: HistoryReader, question: QueryJobs, sight: JobSight) ->
     constraint = parse_expression(question.constraint) if question.constraint else None
     since_id, since = _since(question.since)
     found = JobPage(question, PAGE_JOBS, constraint)
-    for row in reader.rows(question.ids, question.owner.partition("@")[0], int(found.after or 0)):
+    for row in reader.rows(question.ids, question.owner.partition("@")[0], max(0, int(found.after or 0))):
         ad = None
         is_partly_seen = not sight.sees_all_of(row.owner)
         if constraint is not None or since is not None or question.projection or is_partly_seen:
@@ -98,8 +99,9 @@ def _since(text: str) -> tuple[tuple[int, int] | None, Expr | None]:
     if not text:
         return None, None
     cluster, dot, proc = text.partition(".")
-    if cluster.isdecimal() and (not dot or proc.isdecimal()):
-        return (int(cluster), int(proc) if proc else -1), None
+    first, second = numeral(cluster), numeral(proc) if dot else -1
+    if first is not None and second is not None:
+        return (first, second), None
     return None, parse_expression(text)
 
 

@@ -60,6 +60,7 @@ from condor_actors.messages.shadow_host import BecomeOwner, SayHello, ShadowHost
 from condor_actors.messages.spool import FinishSpooling
 from condor_actors.messages.submission import ReserveCluster
 from condor_actors.messages.watch import QueryStory, Story
+from condor_actors.numerals import job_numbers
 from condor_actors.store.queue_store import QueueStore
 
 __all__ = ["ScheddDaemon", "ScheddEdges", "make_daemon"]
@@ -402,9 +403,8 @@ class ScheddActor(CoreActor):
 
     def story(self, job: str) -> tuple[str, ...]:
         """What happened to a job, for the manhole: as far as its ad tells, then what was seen since the start."""
-        cluster, _, proc = job.partition(".")
-        numbered = cluster.isdecimal() and proc.isdecimal()
-        known = self.core.context.queue.job(int(cluster), int(proc)) if numbered else None
+        numbers = job_numbers(job)
+        known = self.core.context.queue.job(*numbers) if numbers is not None else None
         ad = known.ad if known is not None else self._edges.history.ad(job)
         return whole_story(ad, self.core.context.story(job))
 

@@ -3,13 +3,16 @@
 Theory: everything here runs in a worker, as the job's owner, and may be done twice: a crash in between leaves nothing
 that the next attempt would trip over.  ``prepared`` is made when all the rest is on the disk.  Outputs are copied home,
 and stay until the schedd has committed the end of the run.
+
+``GRIDMANAGER_FOLDER`` may be one folder for all owners, and the names of runs are no secret: what lies under such a
+name is believed, and its script handed to Slurm, only where the owner made it and nobody else can write or rename it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import shutil
 import stat
 
 from condor_actors.actors.workers import open_plain, touching
@@ -28,6 +31,7 @@ from condor_actors.daemons.shadow.submit_files import (
     write_whole,
 )
 from condor_actors.durable import open_beside, sync_folder
+from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.messages.urls import travels_as_url
 from condor_actors.transfer.manifest import BadManifest
 
@@ -39,6 +43,44 @@ _FILES = ("prepared", "batch_id", "began", "end", "death", "said")
 INPUTS = ".inputs"
 
 
+def _unsafe(folder: str, why: str) -> FileTrouble:
+    return FileTrouble(f"the folder {folder} of the job is not safe: {why} (GRIDMANAGER_FOLDER: a folder of each "
+                       "owner's own, or one for all with the sticky bit, mode 1777)")
+
+
+def _check_place(folder: str) -> None:
+    """Nobody else can rename what is in the folder of all runs.
+
+    Raises:
+        FileTrouble: somebody can.
+    """
+    above = os.path.dirname(folder)
+    facts = os.stat(above)
+    if facts.st_uid not in (os.geteuid(), 0):
+        raise _unsafe(folder, f"{above} belongs to the user id {facts.st_uid}")
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not facts.st_mode & stat.S_ISVTX:
+        raise _unsafe(folder, f"others can rename what is in {above}, whose mode is {stat.S_IMODE(facts.st_mode):o}")
+
+
+def _is_ours(folder: str) -> bool:
+    """Whether the folder of a run was made by its owner, and nobody else can write there; of none, false.
+
+    Raises:
+        FileTrouble: something else is in its place.
+    """
+    try:
+        facts = os.lstat(folder)
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISDIR(facts.st_mode):
+        raise _unsafe(folder, "something else is in its place")
+    if facts.st_uid != os.geteuid():
+        raise _unsafe(folder, f"it belongs to the user id {facts.st_uid}")
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _unsafe(folder, f"others can write there, for its mode is {stat.S_IMODE(facts.st_mode):o}")
+    return True
+
+
 def prepare(folder: str, job: ClassAd, spec: RunSpec) -> bool:
     """Make the folder of a run; False: it is there already, from before a crash.
 
@@ -48,9 +90,10 @@ def prepare(folder: str, job: ClassAd, spec: RunSpec) -> bool:
     try:
         touching(folder)
         os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
-        if os.path.exists(f"{folder}/prepared"):
+        _check_place(folder)
+        if _is_ours(folder) and os.path.exists(f"{folder}/prepared"):
             return False
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         os.mkdir(folder, 0o700)
         if spec.transfers:
             os.mkdir(f"{folder}/sandbox", 0o700)
@@ -117,27 +160,49 @@ def _copy(source: str, place: str, mode: int | None) -> None:
 
 def _copy_tree(source: str, place: str) -> None:
     """Copy a folder with what is in it; links stay links, and what is neither file nor folder is left out."""
-    touching(source)
-    os.makedirs(place, exist_ok=True)
-    with os.scandir(source) as entries:
-        for entry in entries:
-            target = os.path.join(place, entry.name)
-            if entry.is_symlink():
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(target)
-                os.symlink(os.readlink(entry.path), target)
-            elif entry.is_dir(follow_symlinks=False):
-                _copy_tree(entry.path, target)
-            elif entry.is_file(follow_symlinks=False):
-                _copy(entry.path, target, None)
+    waiting = [(source, place)]
+    while waiting:
+        source, place = waiting.pop()
+        touching(source)
+        os.makedirs(place, exist_ok=True)
+        with os.scandir(source) as entries:
+            for entry in entries:
+                target = os.path.join(place, entry.name)
+                if entry.is_symlink():
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(target)
+                    os.symlink(os.readlink(entry.path), target)
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, target))
+                elif entry.is_file(follow_symlinks=False):
+                    _copy(entry.path, target, None)
+
+
+def _write_through(source: str, target: str) -> None:
+    """Write a file into a device or a pipe, which nothing replaces."""
+    with os.fdopen(open_plain(source), "rb") as incoming, \
+            os.fdopen(os.open(target, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "wb", 0) as outgoing:
+        while block := incoming.read(BLOCK_BYTES):
+            touching(target)
+            while block:
+                written = outgoing.write(block)
+                if written is None:
+                    raise BlockingIOError(errno.EAGAIN, "nobody reads it", target)
+                block = block[written:]
 
 
 # ---- while it lasts
 
 
 def record_of(folder: str) -> FolderRecord:
-    """What the folder says; of one that is not there, nothing."""
+    """What the folder says; of one that is not there, or is somebody else's, nothing."""
     files: dict[str, str] = {}
+    try:
+        if not _is_ours(folder):
+            return FolderRecord()
+        _check_place(folder)
+    except FileTrouble:
+        return FolderRecord()
     with contextlib.suppress(OSError):
         os.listdir(folder)  # has a network file system look again
     for name in _FILES:
@@ -164,6 +229,11 @@ def record_batch_id(folder: str, batch_id: str, when_s: float) -> None:
 def withdraw(folder: str) -> str:
     """Let no job of the run begin any more; which one has before, empty: none."""
     touching(folder)
+    try:
+        if not _is_ours(folder):
+            return ""
+    except FileTrouble:
+        return ""
     with contextlib.suppress(OSError):
         os.symlink(FENCE, f"{folder}/claim")
     found = _claim(folder)
@@ -173,7 +243,9 @@ def withdraw(folder: str) -> str:
 def remove(folder: str) -> None:
     """The run is settled.  A script that begins later finds no folder, and ends."""
     withdraw(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(FileTrouble, OSError):
+        if _is_ours(folder):
+            remove_tree(folder)
 
 
 # ---- the end
@@ -211,17 +283,16 @@ def bring_home(folder: str, job: ClassAd, spec: RunSpec, status: int) -> None:
 
 
 def _bring(source: str, place: str, sandbox: str) -> None:
-    if os.path.islink(source) and not os.path.realpath(source).startswith(f"{os.path.realpath(sandbox)}/"):
-        raise FileTrouble(f"cannot bring output {os.path.basename(source)}: it is a link that leads out of the "
-                          "job's folder")
+    if not os.path.realpath(source).startswith(f"{os.path.realpath(sandbox)}/"):
+        raise FileTrouble(f"cannot bring output {os.path.relpath(source, sandbox)}: on its "
+                          "way is a link that leads out of the job's folder")
     if os.path.isdir(source):
         _copy_tree(source, place)
         return
     os.makedirs(os.path.dirname(place), exist_ok=True)
     target = os.path.realpath(place)
     if os.path.exists(target) and not os.path.isfile(target):  # a device, or a pipe: nothing takes its place
-        with open(open_plain(source), "rb") as stream:
-            write_whole(target, stream.read())
+        _write_through(source, target)
         return
     _copy(source, target, None)
 

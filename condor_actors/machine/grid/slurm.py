@@ -22,6 +22,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.cores.shadow.grid_events import BatchJob
 from condor_actors.cores.shadow.slurm_jobs import QUEUE_FORMAT, is_transient, parse_accounting, parse_queue
+from condor_actors.numerals import numeral
 
 __all__ = ["CommandFailed", "Slurm", "SlurmPlace"]
 
@@ -136,7 +137,7 @@ class Slurm:
 def _number(text: str) -> str:
     """The job's number of ``12;cluster``."""
     number = text.strip().partition("\n")[0].partition(";")[0]
-    if not number.isdecimal() or len(number) > 18:
+    if numeral(number) is None:
         raise CommandFailed(f"sbatch has answered {text[:200]!r}, which is no number (no answer)", transient=True)
     return number
 

@@ -54,6 +54,7 @@ from condor_actors.messages.claim import (
 from condor_actors.messages.envelope import Address, AskFailed, Identity, Refused
 from condor_actors.messages.negotiate import Match, MatchesMade
 from condor_actors.messages.realm import abroad, node_abroad, realm_of_host
+from condor_actors.numerals import job_numbers
 
 __all__ = ["ClaimTable", "RunStarter"]
 
@@ -219,8 +220,8 @@ class ClaimTable:
         autocluster = self._context.autoclusters.by_number.get(match.autocluster)
         if autocluster is not None and autocluster.submitter == submitter and autocluster.waiting:
             return self.gathering.of_cluster_class(autocluster)
-        cluster, _, proc = match.job_id.partition(".")
-        job = self._context.queue.job(int(cluster), int(proc)) if proc.isdecimal() and cluster.isdecimal() else None
+        numbers = job_numbers(match.job_id)
+        job = self._context.queue.job(*numbers) if numbers is not None else None
         if job is None or not job.ready or job.order is None:
             return None
         own = self._context.autoclusters.by_number.get(job.autocluster)

@@ -25,6 +25,8 @@ __all__ = ["GAP_S", "Factories", "ItemsAway"]
 
 MOST_A_TURN = 200
 """Jobs that are made in one turn."""
+MOST_BYTES_A_TURN = 256 << 10
+"""Of their texts, but for one: the size of a message that brings jobs one by one."""
 GAP_S = 0.005
 """Between two such turns."""
 AGAIN_S = 10.0
@@ -56,6 +58,7 @@ class Factories:
         self._waiting: dict[int, None] = {}
         self._full: dict[int, None] = {}
         self.made = False
+        self._bytes_left = 0
 
     # ---- jobs
 
@@ -86,8 +89,8 @@ class Factories:
             self._waiting.update(dict.fromkeys(cluster.number for cluster in marked))
         if not self._waiting:
             return
-        left = MOST_A_TURN
-        while self._waiting and left > 0:
+        left, self._bytes_left = MOST_A_TURN, MOST_BYTES_A_TURN
+        while self._waiting and left > 0 and self._bytes_left > 0:
             number = next(iter(self._waiting))
             del self._waiting[number]
             cluster = self._context.queue.clusters.get(number)
@@ -136,7 +139,7 @@ class Factories:
         try:
             if row is None:
                 raise ValueError(f"there is nothing that job {cluster.number}.{first} could be made of")
-            made_of = list(texts(row, first, most))
+            made_of = self._as_much(texts(row, first, most))
         except ValueError as error:
             made_of, problem, mode = [], str(error), FactoryMode.INVALID
         for text in made_of:
@@ -154,6 +157,16 @@ class Factories:
             factory.mode = FactoryMode.DONE
         context.persist(factory.row(cluster.number))
         return len(jobs)
+
+    def _as_much(self, found: Iterable[bytes]) -> list[bytes]:
+        """So many texts as this turn may have."""
+        taken = []
+        for text in found:
+            taken.append(text)
+            self._bytes_left -= len(text)
+            if self._bytes_left <= 0:
+                break
+        return taken
 
     def _ad(self, cluster: Cluster, factory: Factory, text: bytes) -> ClassAd:
         """The own ad of the next job."""

@@ -26,6 +26,7 @@ import attrs
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.queue_operations import SaveFactory, SaveItems
 from condor_actors.messages.codes import FactoryMode, JobStatus
+from condor_actors.numerals import whole
 
 if TYPE_CHECKING:
     from condor_actors.cores.schedd.job_queue import Cluster
@@ -100,8 +101,8 @@ def limits(ad: ClassAd) -> tuple[int, int]:
     found = []
     for name in ("JobMaterializeLimit", "JobMaterializeMaxIdle"):
         value = ad.evaluate(name)
-        found.append(int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-                     else NO_LIMIT)
+        number = whole(value, -1) if not isinstance(value, bool) else -1
+        found.append(number if number >= 0 else NO_LIMIT)
     return found[0], found[1]
 
 

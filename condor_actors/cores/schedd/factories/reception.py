@@ -34,8 +34,15 @@ MOST_JOBS = 10_000_000
 """Of one cluster."""
 MOST_BYTES = 256 << 20
 """Of the texts of one cluster, before they are compressed."""
+LARGEST_TEXT = 64 << 10
+"""Of one job, where one text is sent for many: it takes its submitter nothing, and the schedd so much for each."""
 MOST_AT_ONCE = 50_000
 """Texts of one page."""
+
+
+def _longest(text: bytes) -> int:
+    """How long a text is when its holes are filled."""
+    return len(text) + (text.count(b"\0P") + text.count(b"\0S")) * (len(str(MOST_JOBS)) - 2)
 
 
 @attrs.define
@@ -111,9 +118,24 @@ class FactoryReception:
             return f"a cluster has 1 to {MOST_JOBS} jobs, and a page at most {MOST_AT_ONCE} texts: this would be {jobs}"
         if coming.size_bytes > MOST_BYTES:
             return f"a submission has at most {MOST_BYTES >> 20} MiB of items: submit fewer jobs at once"
+        if message.repeat and _longest(message.items[0]) > LARGEST_TEXT:
+            return (f"one text for {message.repeat} jobs has {_longest(message.items[0])} bytes: at most "
+                    f"{LARGEST_TEXT} can be each job's own; say what is the same for all without $(Process)")
         if not message.repeat and any(b"\0" in text for text in message.items):
             return "the text of a job has a zero byte"
-        return self._submissions.over_limits(1, owner)
+        return self._submissions.over_limits(1, owner) or (self._over_clusters(owner) if message.last else "")
+
+    def _over_clusters(self, owner: str) -> str:
+        """Which limit one more cluster would be over, where each that has no job now counts as one; empty: none."""
+        queue, settings = self._context.queue, self._context.settings
+        bare = [cluster.owner for cluster in queue.clusters.values() if not cluster.jobs]
+        if sum(queue.counts(owner)) + bare.count(owner) >= settings.max_jobs_per_owner:
+            return (f"{owner} would have more than MAX_JOBS_PER_OWNER ({settings.max_jobs_per_owner}) jobs, and "
+                    "clusters that have none now")
+        if sum(queue.everybody) + len(bare) >= settings.max_jobs_submitted:
+            return (f"the queue would have more than MAX_JOBS_SUBMITTED ({settings.max_jobs_submitted}) jobs, and "
+                    "clusters that have none now")
+        return ""
 
     def _refuse(self, number: int, why: str) -> None:
         self._submissions.give_back(number)

@@ -28,6 +28,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.state_table import EventKey, InvariantBroken, event_key, ignore, total_table
 from condor_actors.messages.codes import Universe
 from condor_actors.messages.shadow_host import RunEnded
+from condor_actors.numerals import numeral
 
 if TYPE_CHECKING:
     from condor_actors.cores.schedd.run_table import Run
@@ -169,8 +170,7 @@ def member_id(gang_id: str, node: int) -> str:
 def node_of(run_id: str) -> int:
     """The node of a member by its run id."""
     number = run_id.partition("#")[2].partition("@")[0]
-    node = number.partition(".")[2]
-    return int(node) if node.isdecimal() else 0
+    return numeral(number.partition(".")[2]) or 0
 
 
 def gang_of(run_id: str) -> str:

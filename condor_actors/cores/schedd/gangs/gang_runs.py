@@ -28,6 +28,7 @@ from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.run import StopRun
 from condor_actors.messages.shadow_host import RunEnded
+from condor_actors.numerals import whole
 
 if TYPE_CHECKING:
     from condor_actors.cores.schedd.job_queue import Job
@@ -119,7 +120,7 @@ class GangRuns:
                 told[name] = job.get_int(name) + known.get_int(f"Run{name}")
         for name in SUMS:
             total = job.get_float(f"GangEnded{name}") + gang.total(name)
-            told[name] = round(total, 3) if name.endswith("Cpu") else int(total)
+            told[name] = round(total, 3) if name.endswith("Cpu") else whole(total)
         told.update({name: gang.most(name) for name in MOST if gang.most(name)})
         if final:
             self._context.queue.set(run.job, **{

@@ -20,6 +20,7 @@ import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.schedd.gangs.gang import size_of
+from condor_actors.numerals import numeral
 
 __all__ = ["Group", "assignment", "group_of_node", "groups_of", "merged"]
 
@@ -42,7 +43,7 @@ class Group:
 
 def groups_of(ad: ClassAd) -> list[Group]:
     """The groups of a gang, by number."""
-    sizes = [int(each) for each in ad.get_str("GangSizes").split(",") if each.isdecimal()]
+    sizes = [size for each in ad.get_str("GangSizes").split(",") if (size := numeral(each)) is not None]
     if len(sizes) < 2:
         return [Group(size_of(ad))]
     return [Group(size, ad.get_str(f"GangGroup{number}").encode("utf-8", "surrogateescape") if number else b"")
