@@ -29,6 +29,8 @@ from condor_actors.messages.codes import JobEventType
 
 PROGRAM, SECRET, LOG = "worker.zip", "worker.pem", "log"
 MOST_FAILURES = 3
+LAST_BYTES, MOST_TOLD = 64 << 10, 1000
+"""Of what a worker wrote as its error: read, and told."""
 BATCH = "master-worker"
 RESERVED = frozenset({"executable", "arguments", "universe", "log", "error", "transfer_executable",
                       "should_transfer_files", "when_to_transfer_output", "queue"})
@@ -146,11 +148,14 @@ class Crew:
             self._removed.discard(job)
 
     def _error_of(self, job: Job) -> str:
+        """The last line that a worker wrote, on a machine that may have written anything."""
         try:
-            lines = (self._folder / f"error.{job[0]}.{job[1]}").read_text(errors="replace").splitlines()
+            with (self._folder / f"error.{job[0]}.{job[1]}").open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
+                lines = file.read(LAST_BYTES).decode(errors="replace").splitlines()
         except OSError:
             return ""
-        return lines[-1] if lines else ""
+        return "".join(each if each.isprintable() else " " for each in lines[-1])[:MOST_TOLD] if lines else ""
 
     def _failed(self, why: str) -> None:
         self._failures += 1

@@ -31,6 +31,7 @@ class Task:
         chunk: whether the arguments are rows of a map.
         arguments: pickled.
         crashes: how many workers vanished while they computed it.
+        given_to: the workers that ever had it; a result counts from these alone.
     """
 
     number: int
@@ -38,6 +39,7 @@ class Task:
     chunk: bool
     arguments: bytes
     crashes: int = 0
+    given_to: set[str] = attrs.field(factory=set)
 
 
 @attrs.define
@@ -157,12 +159,14 @@ class Dispatch:
         self._requeue(own)
 
     def result(self, name: str, number: int) -> bool:
-        """A result has come; whether it is the first of its task."""
+        """A result has come; whether it is the first of its task, from a worker that was given it."""
         worker = self.workers.get(name)
         if worker is not None:
             worker.given.pop(number, None)
-        if self.tasks.pop(number, None) is None:
+        task = self.tasks.get(number)
+        if task is None or name not in task.given_to:
             return False
+        del self.tasks[number]
         self._begun.discard(number)
         return True
 
@@ -197,6 +201,7 @@ class Dispatch:
                 self._begun.add(number)
             taken.append(task)
             worker.given[number] = None
+            task.given_to.add(name)
             size += len(task.arguments)
         return taken
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
-import io
 import itertools
 import pickle
 import sys
@@ -21,7 +20,7 @@ from condor_actors.addresses import split_address
 from condor_actors.api.errors import NotSupported, as_condor_errors
 from condor_actors.api.schedd import Schedd
 from condor_actors.api.settings import config
-from condor_actors.master_worker import credentials, worker
+from condor_actors.master_worker import credentials, plain_data, worker
 from condor_actors.master_worker.crew import Crew
 from condor_actors.master_worker.dispatch import Dispatch, Task
 from condor_actors.master_worker.master import Master, Terms
@@ -50,17 +49,8 @@ class RemoteTraceback(Exception):
         return f"\n{self.args[0]}"
 
 
-class _DataOnly(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> object:
-        raise pickle.UnpicklingError(f"{module}.{name} is no plain data; the executor takes no more (results=\"data\")")
-
-
 def _objects(body: bytes) -> Any:
     return pickle.loads(body)  # noqa: S301 - the executor was made to take objects of its workers
-
-
-def _data(body: bytes) -> Any:
-    return _DataOnly(io.BytesIO(body)).load()
 
 
 class MasterWorker(concurrent.futures.Executor):
@@ -102,7 +92,7 @@ class MasterWorker(concurrent.futures.Executor):
             raise ValueError(f'results={results!r} is neither "objects" nor "data"')
         if crash_limit < 1 or min(idle_s, reconnect_s, silence_s) < 0:
             raise ValueError("crash_limit begins at 1, times begin at 0")
-        self._load = _objects if results == "objects" else _data
+        self._load = _objects if results == "objects" else plain_data.read
         self._takes_objects = results == "objects"
         self._lock = threading.Lock()
         self._futures: dict[int, Future[Any]] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import struct
 import sys
 import threading
@@ -27,6 +28,14 @@ from condor_actors.master_worker.dispatch import Dispatch, Task
 
 TICK_S = 0.25
 GREETING_S = 20.0
+LARGEST_GREETING = 4 << 20
+LARGEST_ANSWER = worker.LARGEST_RESULT + (2 << 20)
+"""Of frames: a worker sends a result of any size that it may have, and small ones together."""
+ALIVE_S = 3 * worker.BEAT_S
+"""Whoever was heard so lately is there."""
+LONGEST_NAME = 100
+NONSENSE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, struct.error)
+"""What a frame that is none is known by."""
 FAREWELL_S = 20.0
 """For how long the end waits for jobs to leave the queue by themselves."""
 
@@ -57,7 +66,7 @@ class WorkerLink(asyncio.Protocol):
 
     def __init__(self, master: Master) -> None:
         self._master = master
-        self._frames = worker.Frames(worker.LARGEST_FRAME)
+        self._frames = worker.Frames(LARGEST_GREETING)
         self.transport: asyncio.Transport | None = None
         self.name = ""
         self.job: Job = (0, 0)
@@ -76,9 +85,14 @@ class WorkerLink(asyncio.Protocol):
         try:
             for kind, body in self._frames.feed(data):
                 self._master.heard(self, kind, body)
-        except (ValueError, KeyError, TypeError, struct.error) as error:
-            sys.stderr.write(f"a worker sends nonsense and is cut off: {error}\n")
+        except NONSENSE as error:
+            sys.stderr.write(f"a worker sends nonsense and is cut off: {str(error)[:200]!r}\n")
             self.cut()
+
+    def greeted(self, name: str, job: Job) -> None:
+        """It is known who it is."""
+        self.name, self.job = name, job
+        self._frames.largest = LARGEST_ANSWER
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has ended."""
@@ -272,7 +286,7 @@ class Master:
         """A frame has come.
 
         Raises:
-            ValueError, KeyError, TypeError, struct.error: it is none.
+            `NONSENSE`: it is none.
         """
         if not link.name:
             if kind != worker.HELLO:
@@ -299,7 +313,13 @@ class Master:
             return
         cluster, proc = str(hello["job"]).split(".")
         name, has = str(hello["name"]), [int(number) for number in hello["has"]]
-        link.name, link.job = name, (int(cluster), int(proc))
+        job = int(cluster), int(proc)
+        if not 0 < len(name) <= LONGEST_NAME:
+            raise ValueError("a worker's name is too long, or none")
+        if job not in self._crew.jobs or self._is_occupied(job, name):
+            link.cut()  # it may come again: its job may be known a moment later, and the former worker be gone
+            return
+        link.greeted(name, job)
         former = self._of.pop(name, None)
         if former is not None:
             former.name = ""
@@ -316,8 +336,16 @@ class Master:
         for each in list(self._of.values()):
             self._pump(each)
 
+    def _is_occupied(self, job: Job, name: str) -> bool:
+        """Whether another worker of a job is linked, and lives: all workers have one secret, and may claim any job."""
+        now_s = time.monotonic()
+        return any(known == job and other != name and other in self._of and now_s - self._of[other].heard_s < ALIVE_S
+                   for other, known in self._job_of.items())
+
     def _take_results(self, link: WorkerLink, body: bytes) -> None:
         serial, busy_s = worker.RESULTS_HEAD.unpack_from(body)
+        if not 0.0 <= busy_s < math.inf:
+            raise ValueError(f"{busy_s} s of computing")
         at, count, dispatch = worker.RESULTS_HEAD.size, 0, self._dispatch
         found = []
         while at < len(body):

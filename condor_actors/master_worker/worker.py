@@ -87,10 +87,14 @@ def frame(kind: int, body: bytes = b"") -> bytes:
 
 
 class Frames:
-    """Cuts a stream of bytes into frames."""
+    """Cuts a stream of bytes into frames.
+
+    Attributes:
+        largest: how many bytes one may have.
+    """
 
     def __init__(self, largest: int = LARGEST_FRAME) -> None:
-        self._largest = largest
+        self.largest = largest
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -104,8 +108,8 @@ class Frames:
         start = 0
         while len(buffer) - start >= HEADER.size:
             length, kind = HEADER.unpack_from(buffer, start)
-            if length > self._largest:
-                raise ValueError(f"a frame of {length} bytes is larger than {self._largest}")
+            if length > self.largest:
+                raise ValueError(f"a frame of {length} bytes is larger than {self.largest}")
             end = start + HEADER.size + length
             if len(buffer) < end:
                 break

@@ -342,8 +342,8 @@ GRID: tuple[Mutation, ...] = (
         killed_by=(f"{_SLURM}::test_of_two_jobs_for_a_run_one_begins",)),
     Mutation(
         "jobs-of-anybody", "condor_actors/cores/shadow/slurm_jobs.py",
-        "parts[0].isdecimal() and parts[4].startswith(NAME_PREFIX):",
-        "parts[0].isdecimal():",
+        "numeral(parts[0]) is not None and parts[4].startswith(NAME_PREFIX):",
+        "numeral(parts[0]) is not None:",
         why="another program's batch job is taken for one of ours, and removed",
         killed_by=(f"{_SLURM}::test_only_jobs_of_ours_are_read",)),
     Mutation(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+import pickle
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import attrs
 import msgpack
@@ -17,6 +21,9 @@ import zstandard
 from condor_actors.addresses import BadAddress, joined_address, split_address
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
 from condor_actors.machine.native.image import ImageDamaged, is_image, read_image, verify_image
+from condor_actors.master_worker import plain_data, worker
+from condor_actors.master_worker.dispatch import Dispatch, Task
+from condor_actors.master_worker.master import NONSENSE, Master, WorkerLink
 from condor_actors.messages import codec
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import Envelope
@@ -47,6 +54,10 @@ __all__ = ["TARGETS", "Target"]
 
 WORDS = (standard_frames.KEY, standard_frames.CHANNEL, standard_frames.SPARE, standard_frames.NO, standard_frames.KEPT)
 FOLDER = Path(tempfile.mkdtemp(prefix="condor-fuzz-"))
+
+
+PLAIN_VALUES: tuple[object, ...] = (
+    [1, 2.5, "x", b"y", None, True], {"a": (1, 2, {3}), "b": frozenset((4,))}, list(range(300)), 1 << 90, "ä" * 300)
 
 
 @attrs.frozen
@@ -253,7 +264,48 @@ def _address(data: bytes) -> None:
     assert split_address(joined_address(host, port or 0)) == (host, port or 0)
 
 
+def _worker_frames() -> list[bytes]:
+    hello = {"version": worker.VERSION, "python": list(sys.version_info[:2]), "cloudpickle": "3", "name": "ab",
+             "job": "1.0", "host": "h", "pid": 7, "has": [1, 2]}
+    greeting = worker.frame(worker.HELLO, json.dumps(hello).encode())
+    results = b"".join(worker.RESULT.pack(number, worker.DONE, 4) + b"abcd" for number in (1, 2))
+    return [greeting, *(greeting + worker.frame(kind, body) for kind, body in (
+        (worker.RESULTS, worker.RESULTS_HEAD.pack(1, 0.5) + results), (worker.BEAT, b""), (worker.LEAVING, b""),
+        (worker.RETURNED, worker.NUMBER.pack(1) + worker.NUMBER.pack(2)),
+        (worker.RESULTS, worker.RESULTS_HEAD.pack(2, 0.0))))]
+
+
+def _master_hears(data: bytes) -> None:
+    """What a worker's bytes do to a master; the tasks of another worker stay its own."""
+    heard: list[int] = []
+    jobs = {(1, 0), (1, 1)}
+    crew: Any = SimpleNamespace(jobs=jobs, seen=set(), came=lambda job: None)
+    dispatch = Dispatch(2, lambda number: True)
+    terms: Any = None
+    master = Master(terms, terms, crew, dispatch, lambda number, outcome, body: heard.append(number), lambda why: None)
+    master.loop.close()
+    master.functions.append(b"f")
+    honest, hostile = WorkerLink(master), WorkerLink(master)
+    dispatch.add(Task(99, 0, False, b""))
+    honest.greeted("honest", (1, 1))
+    master._of["honest"], master._job_of["honest"] = honest, (1, 1)
+    dispatch.joined("honest", (), 0.0)
+    assert [task.number for task in dispatch.take("honest")] == [99]
+    for number in range(1, 20):
+        dispatch.add(Task(number, 0, False, b"args"))
+    try:
+        for kind, body in hostile._frames.feed(data):
+            master.heard(hostile, kind, body)
+    finally:
+        assert 99 in dispatch.workers["honest"].given, "a task of another worker's"
+        assert 99 not in heard, "a result of another worker's task"
+        master._pump(honest)
+
+
 TARGETS: dict[str, Target] = {
+    "workers": Target(_worker_frames, _master_hears, NONSENSE),
+    "plain-data": Target(lambda: [pickle.dumps(value, 5) for value in PLAIN_VALUES], plain_data.read,
+                         (pickle.UnpicklingError, MemoryError)),
     "broker": Target(lambda: [banana.encode_call(1, frame) for frame in _frames()], _banana, (banana.BadBanana,)),
     "frames": Target(_frames, frames.unpack, (frames.BadFrame,)),
     "messages": Target(_bodies, _message, (MalformedMessage,)),
