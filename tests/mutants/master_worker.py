@@ -9,7 +9,8 @@ _DISPATCH = "tests/unit/master_worker/test_dispatch.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a-result-counts-twice", "condor_actors/master_worker/dispatch.py",
-        "        if task is None or name not in task.given_to:\n            return False\n        del self.tasks[number]\n",
+        "        if task is None or name not in task.given_to:\n            return False\n"
+        "        del self.tasks[number]\n",
         "        self.tasks.pop(number, None)\n",
         why="a task whose first worker comes back ends twice",
         killed_by=(f"{_DISPATCH}::test_a_result_counts_once_whoever_has_it",)),
@@ -18,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if task is None or name not in task.given_to:",
         "if task is None:",
         why="one machine answers for the tasks of all others",
-        killed_by=("tests/security/test_hostile_worker.py::test_results_for_tasks_that_it_was_not_given",)),
+        killed_by=(f"{_DISPATCH}::test_a_result_of_a_task_that_was_never_its_own_does_not_count",)),
     Mutation(
         "killers-go-on", "condor_actors/master_worker/dispatch.py",
         "if first.crashes >= self._crash_limit:",

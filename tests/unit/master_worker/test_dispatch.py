@@ -41,6 +41,14 @@ def test_a_slow_worker_gets_one_task_at_a_time() -> None:
     assert made.take("a") == []
 
 
+def test_a_result_of_a_task_that_was_never_its_own_does_not_count() -> None:
+    made = dispatch(2, "a", "b")
+    assert numbers(made.take("a")) == [1]
+    assert [made.result("b", number) for number in (1, 2, 3)] == [False, False, False]
+    assert made.result("a", 1)
+    assert made.unfinished == 1
+
+
 def test_a_result_counts_once_whoever_has_it() -> None:
     made = dispatch(1, "a", "b")
     assert numbers(made.take("a")) == [1]
