@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 
 import attrs
 
 from condor_actors.dag.rescue import rescue_name
 
-__all__ = ["DagFiles", "read_text"]
+__all__ = ["DagFiles", "is_ours", "open_own", "read_text"]
 
 
 def read_text(path: str) -> str:
     """A file's text; bytes that are no text are kept."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         return file.read()
+
+
+def open_own(path: str, flags: int) -> int:
+    """Open a file that a run writes for itself; its descriptor.
+
+    The folder may be one where others can write: what they put there is none of the run's.
+
+    Args:
+        flags: besides those that make it and follow no link.
+
+    Raises:
+        OSError: it is a link, no regular file, or somebody else's; or cannot be opened.
+    """
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    try:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        if facts.st_uid not in (os.geteuid(), 0):
+            raise OSError(errno.EPERM, f"it belongs to the user id {facts.st_uid}, and is no file of this run", path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file is there, and is one that a run of this user has written."""
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(facts.st_mode) and facts.st_uid in (os.geteuid(), 0)
 
 
 @attrs.frozen

@@ -43,7 +43,7 @@ from condor_actors.dag.rescue import newest_rescue
 from condor_actors.dag.run_events import ThrottlesSet
 from condor_actors.dag.run_state import RunSettings
 from condor_actors.dag.scope import Reading
-from condor_actors.tools.dag.dag_files import DagFiles, read_text
+from condor_actors.tools.dag.dag_files import DagFiles, is_ours, open_own, read_text
 from condor_actors.tools.dag.dag_flags import SHARED, DagOptions, inherited_words, options_of
 from condor_actors.tools.dag.journal import Journal, JournalError, digest_of
 from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
@@ -147,6 +147,8 @@ def ended_with(files: DagFiles, dag_id: int) -> int | None:
     The metrics are written at the end, before the journal goes.  With another status than 0, 1 and 2 the job stays in
     the queue, and the DAG is to be run again.
     """
+    if not is_ours(files.metrics):
+        return None
     try:
         said = json.loads(read_text(files.metrics))
         status = int(said["exitcode"])
@@ -171,7 +173,10 @@ def _locked(path: str) -> int:
     Raises:
         ToolError: another process runs the DAG.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        descriptor = open_own(path, os.O_RDWR)
+    except OSError as error:
+        raise ToolError(f"ERROR: cannot lock {path}: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -230,8 +235,12 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
         say("...done with RECOVERY mode")
     else:
         run = DagRun(dag, settings)
-        with open(nodes_log, "w", encoding="ascii"):
-            pass
+        try:
+            descriptor = open_own(nodes_log, os.O_WRONLY)
+        except OSError as error:
+            raise ToolError(f"ERROR: cannot write {nodes_log}: {error.strerror}") from None
+        os.ftruncate(descriptor, 0)
+        os.close(descriptor)
         journal = Journal.create(files.journal, digest, settings, rescue, time.time())
     number = re.search(r"\.rescue(\d+)\Z", rescue)
     version = _VERSION.search(version_line())

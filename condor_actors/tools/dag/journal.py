@@ -17,6 +17,7 @@ import attrs
 from condor_actors.dag.definitions import Dag
 from condor_actors.dag.run_events import RunEvent, event_of
 from condor_actors.dag.run_state import RunSettings
+from condor_actors.tools.dag.dag_files import is_ours, open_own
 
 __all__ = ["Journal", "JournalError", "digest_of"]
 
@@ -61,7 +62,11 @@ class Journal:
     def create(cls, path: str, digest: str, settings: RunSettings, rescue: str, now_s: float) -> Journal:
         """The journal of a new run."""
         journal = cls(path, 0, rescue, now_s)
-        journal._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            journal._descriptor = open_own(path, os.O_WRONLY | os.O_APPEND)
+        except OSError as error:
+            raise JournalError(f"cannot write {path}: {error.strerror}; remove it") from None
+        os.ftruncate(journal._descriptor, 0)
         journal.append([f"{_FORM} {digest} {now_s:.3f} {rescue}", json.dumps(attrs.asdict(settings))])
         return journal
 
@@ -72,6 +77,9 @@ class Journal:
         Raises:
             JournalError: it is none.
         """
+        if not is_ours(path):
+            raise JournalError(f"{path} is somebody else's, or a link; remove it, or run the DAG in a folder "
+                               "where nobody else can write")
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             words = file.readline().rstrip("\n").split(" ", 5)
             second = file.readline()
@@ -103,7 +111,7 @@ class Journal:
                 if number > 1:
                     journal._take(line[:-1].decode(), tell)
         os.truncate(path, whole)
-        journal._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        journal._descriptor = open_own(path, os.O_WRONLY | os.O_APPEND)
         return journal
 
     def _take(self, line: str, tell: Callable[[RunEvent], object]) -> None:

@@ -16,7 +16,7 @@ from condor_actors.dag.definitions import Dag
 from condor_actors.dag.reports import drawing, metrics, status_file
 from condor_actors.dag.rescue import newest_rescue, rescue_text
 from condor_actors.dag.run_effects import Note
-from condor_actors.durable import sync_folder
+from condor_actors.durable import open_beside, sync_folder
 from condor_actors.tools.dag.dag_files import DagFiles, read_text
 
 __all__ = ["Ending", "RunFiles"]
@@ -149,10 +149,13 @@ def _append(path: str, lines: Sequence[str]) -> None:
 
 def _replace(path: str, pieces: Iterable[str]) -> None:
     """Write a file whole or not at all."""
-    made = f"{path}.tmp"
-    with open(made, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.writelines(pieces)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(made, path)
+    stream, made = open_beside(path, "dag")
+    with stream:
+        for piece in pieces:
+            rest = memoryview(piece.encode(errors="surrogateescape"))
+            while rest:
+                rest = rest[stream.write(rest):]
+        os.fchmod(stream.fileno(), 0o644)
+        os.fsync(stream.fileno())
+        os.replace(made, path)
     sync_folder(os.path.dirname(path) or ".")
