@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import hashlib
 import http.server
 import json
@@ -17,6 +18,10 @@ from typing import Any
 
 import attrs
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from tests.pool_fixture import until
 
@@ -78,23 +83,40 @@ def _free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def _certificate(folder: Path) -> dict[str, str]:
+    """A certificate of ``localhost``'s own, ``certificate.pem``, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+            .serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=1))
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+            .sign(key, hashes.SHA256()))
+    (folder / "certificate.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    return {"certificate": str(folder / "certificate.pem"), "key": str(folder / "key.pem")}
+
+
 @contextlib.contextmanager
-def real_registry(folder: Path) -> Iterator[str]:
-    """Debian's registry, as ``host:port``."""
+def real_registry(folder: Path, *, tls: bool = False) -> Iterator[str]:
+    """Debian's registry, as ``host:port``; with TLS by a certificate of ``localhost``, ``certificate.pem``."""
     program = shutil.which("docker-registry")
     if program is None:
         pytest.skip("needs docker-registry")
     host = f"127.0.0.1:{_free_port()}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "registry.yml").write_text(json.dumps({
-        "version": 0.1, "log": {"level": "error"}, "http": {"addr": host},
+        "version": 0.1, "log": {"level": "error"},
+        "http": {"addr": host} | ({"tls": _certificate(folder)} if tls else {}),
         "storage": {"filesystem": {"rootdirectory": str(folder / "data")}}}))
     with (folder / "registry.log").open("wb") as log:
         process = subprocess.Popen([program, "serve", str(folder / "registry.yml")], stdin=subprocess.DEVNULL,
                                    stdout=log, stderr=log)
 
     def answers() -> bool:
-        with contextlib.suppress(OSError), _asked(f"http://{host}/v2/", "GET"):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(host.rpartition(":")[2]))):
             return True
         return False
 

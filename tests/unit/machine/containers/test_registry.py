@@ -18,7 +18,7 @@ from condor_actors.machine.containers.pull import pull, resolve
 from condor_actors.machine.containers.registry import Repository, Unreachable
 from condor_actors.machine.containers.unpack import BadImage, NoRoom
 from condor_actors.messages.image_reference import Registry
-from tests.harness.registry import INDEX, Hostile, Image, digest_of, hostile_registry, made_image
+from tests.harness.registry import INDEX, Hostile, Image, digest_of, hostile_registry, made_image, push, real_registry
 
 MOST = 64 << 20
 Answer = Callable[[BaseHTTPRequestHandler], None]
@@ -261,6 +261,24 @@ def test_a_registry_that_is_away_is_tried_again_and_then_another_machine_may(
         resolve([repository(host, waits)], "x")
     with pytest.raises(Unreachable, match="cannot be reached"):
         resolve([repository(registry.host, waits, plain=False)], "x")  # it speaks no TLS
+
+
+def test_a_real_registry_by_tls_counts_only_with_a_certificate_that_is_vouched_for(
+        waits: list[float], tmp_path: Path) -> None:
+    image = made_image(layer(a=b"below"), gzip.compress(layer(a=b"above")))
+    with real_registry(tmp_path) as plain:
+        push(plain, "tool", "x", image)
+    with real_registry(tmp_path, tls=True) as host:
+        place = Registry(host=host.replace("127.0.0.1", "localhost"))
+        context = ssl.create_default_context()
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            Repository(place, "tool", context, sleep=waits.append).resolve("x")
+        context.load_verify_locations(tmp_path / "certificate.pem")
+        ask = Repository(place, "tool", context)
+        assert ask.resolve("x") == image.digest
+        assert (unpacked(ask, image.digest, tmp_path / "root") / "a").read_bytes() == b"above"
+        with pytest.raises(BadImage, match="has no localhost"):
+            ask.resolve("none")
 
 
 def test_a_mirror_is_asked_first_and_what_it_has_not_comes_from_the_registry(
