@@ -9,6 +9,7 @@ have to change for the nearest slot.  Slots that the job accepts are then asked 
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from condor_actors.cores.schedd.gangs.gang import is_gang
 from condor_actors.cores.schedd.gangs.groups import groups_of
 from condor_actors.messages.codes import JobStatus
 from condor_actors.tools.lib.checkpoint_outcome import standing_problem
+from condor_actors.tools.lib.plain_answers import JobAnswers
 from condor_actors.tools.printing.ad_output import ads_of_file, checked
 
 if TYPE_CHECKING:
@@ -61,8 +63,17 @@ def analyze(answer: Answer) -> Iterator[str]:
     if question.is_summary:
         yield from _summary(slots, jobs)
         return
+    answers = JobAnswers(answer.config, answer.there, question.pool, slots)
     for job in jobs:
+        yield _in_plain_words(job, answers)
         yield from _job(job, slots, question.is_verbose)
+
+
+def _in_plain_words(job: ClassAd, answers: JobAnswers) -> str:
+    """The answer that most want; the analysis below is for those who want to know exactly."""
+    said = answers.paragraph(job)
+    return textwrap.fill(f"{_name(job)}:  {said}", 100, subsequent_indent="    ", break_long_words=False,
+                         break_on_hyphens=False) + "\n\n" if said else ""
 
 
 def _slots(answer: Answer) -> list[ClassAd]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 WHOLE_ADS = "what a daemon says of itself is always complete"
 FLAGS = (
     Flag("help", 1), Flag("version", 4), Flag("debug", 2, colon=True, idle=NO_DEBUG), Flag("diagnose", 3),
-    *ad_output.flags(json=1, limit=2, constraint=3),
+    Flag("why", 2), *ad_output.flags(json=1, limit=2, constraint=3),
     Flag("aaf", 3, LIST, colon=True), Flag("pool", 1, 1), Flag("sort", 2, 1), Flag("totals", 1),
     Flag("wide", 1, colon=True, idle="lines are never cut"), Flag("expert", 1, idle=ALWAYS_SHORT),
     Flag("compact", 3), Flag("nocompact", 5), Flag("available", 2, alias="avail"),
@@ -85,6 +86,7 @@ class Question(ad_output.AdQuestion):
     is_totals: bool = False
     is_any: bool = False
     is_diagnosis: bool = False
+    is_why: bool = False
 
     def projection(self) -> tuple[str, ...]:
         """Attributes to ask for; empty: all."""
@@ -171,6 +173,8 @@ def _more(question: Question, name: str, value: str) -> None:
         question.sorts.append(ad_output.checked(value))
     elif name == "diagnose":
         question.is_diagnosis = True
+    elif name == "why":
+        question.is_why = True
     elif name in ("pool", "direct", "target", "merge"):
         setattr(question, name, value)
     elif name == "ads":
@@ -186,10 +190,30 @@ def _answer(question: Question) -> int:
         print(f"Query kind: {question.kind.value}\nConstraint: {question.constraint() or 'true'}\n"
               f"Projection: {' '.join(projection) or '(all)'}")
         return 0
+    if question.is_why:
+        return ad_output.write(_why(question))
     ads = _sorted(question, _found(question, projection))
     if question.merge:
         return ad_output.write(_merged(question, ads, _sorted(question, ad_output.ads_of_file(question.merge))))
     return ad_output.write(_printed(question, ads))
+
+
+def _why(question: Question) -> Iterator[str]:
+    """Of each machine asked for, why it runs nothing or no more than it does."""
+    from condor_actors.tools.lib.plain_answers import machine_answer
+
+    if not question.wanted:
+        raise ToolError("Error: -why needs the name of a machine: condor_status -why NAME")
+    machines: dict[str, list[ClassAd]] = {}
+    for ad in _found(question, ()):
+        machines.setdefault(ad.get_str("Machine") or ad.get_str("Name"), []).append(ad)
+    if not machines:
+        raise ToolError(f"Error: the collector knows no machine {' '.join(question.wanted)}: no startd there has said "
+                        "anything lately.  condor_status -absent shows those that were there; condor_who on the "
+                        "machine says what runs.")
+    for slots in machines.values():
+        yield textwrap.fill(machine_answer(load(), slots, question.pool), 100, break_long_words=False,
+                            break_on_hyphens=False) + "\n"
 
 
 def _printed(question: Question, ads: list[ClassAd]) -> Iterable[str]:

@@ -56,6 +56,9 @@ STATUS = Description(
             "ads FILE": "a file of ads; nobody is asked",
             "diagnose": "print what would be asked, and ask nobody",
         },
+        "Answers": {
+            "why": "say in plain words why each machine that is named runs nothing, or no more than it does",
+        },
     },
     see_also=("condor_q(1)", "condor_userprio(1)", "condor_who(1)", "condor_owner(1)"),
     operands="machines",
