@@ -83,7 +83,7 @@ class Answer:
         if question.form in ("long", "json"):
             return ad_output.write(self._whole_rows())
         if question.form == "analyze":
-            from condor_actors.tools.lib.job_analysis import analyze
+            from condor_actors.tools.analysis.job_analysis import analyze
 
             return ad_output.write(analyze(self))
         if question.form == "table" or (not question.form and (question.is_autoclusters or question.is_factories)):

@@ -200,7 +200,7 @@ def _answer(question: Question) -> int:
 
 def _why(question: Question) -> Iterator[str]:
     """Of each machine asked for, why it runs nothing or no more than it does."""
-    from condor_actors.tools.lib.plain_answers import machine_answer
+    from condor_actors.tools.analysis.plain_answers import machine_answer
 
     if not question.wanted:
         raise ToolError("Error: -why needs the name of a machine: condor_status -why NAME")

@@ -87,8 +87,8 @@ these attributes.""",
             "aaf[:LETTERS] ATTR ...": "these columns behind those of the table",
         },
         "Why jobs wait": {
-            "better-analyze[:HOW]": "say in plain words why a job waits, is held or is moved, and when it is to begin; then try "
-                                     "each condition of the job on each slot and say what would have to change; "
+            "better-analyze[:HOW]": "say in plain words why a job waits, is held or is moved, and when it begins; then "
+                                    "try each of its conditions on each slot and say what would have to change; "
                                     ":summary prints a line for each job, :reverse looks from the machines' side",
             "reverse-analyze[:HOW]": "the same as -better-analyze:reverse",
             "machine NAME": "only the slots of this machine",

@@ -21,8 +21,8 @@ from condor_actors.classads.matching.explain import Tally, explain_many
 from condor_actors.cores.schedd.gangs.gang import is_gang
 from condor_actors.cores.schedd.gangs.groups import groups_of
 from condor_actors.messages.codes import JobStatus
+from condor_actors.tools.analysis.plain_answers import JobAnswers
 from condor_actors.tools.lib.checkpoint_outcome import standing_problem
-from condor_actors.tools.lib.plain_answers import JobAnswers
 from condor_actors.tools.printing.ad_output import ads_of_file, checked
 
 if TYPE_CHECKING:
