@@ -8,9 +8,9 @@ nearest change that would help.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import attrs
 
@@ -245,4 +245,6 @@ def _number(value: float) -> str:
 
 
 def _date(when_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(when_s)) if 0 < when_s < 1e11 else str(when_s)
+    if not 0 < when_s < 1e11:
+        return str(when_s)
+    return datetime.fromtimestamp(when_s).strftime("%Y-%m-%d %H:%M:%S")
