@@ -15,6 +15,7 @@ from condor_actors.cores.shadow import standard_run as st
 from condor_actors.cores.shadow.grid_run import GridRun
 from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome
 from condor_actors.cores.shadow.shadow_run import ShadowRun
+from condor_actors.cores.shadow.slurm_jobs import SLURM
 from condor_actors.cores.starter import run_events as jr
 from condor_actors.cores.starter.job_run import JobRun
 from condor_actors.cores.starter.run_spec import read_spec
@@ -143,7 +144,7 @@ def grids() -> list[GridRun]:
     """Runs as they begin at a grid manager: a new one, and one that another grid manager began."""
     runs = []
     for reattach in (False, True):
-        run = GridRun(_order(reattach), ClassAd.from_text(JOB), gr.GridSettings(retries=1))
+        run = GridRun(_order(reattach), ClassAd.from_text(JOB), gr.GridSettings(retries=1), SLURM)
         run.start(0.0)
         runs.append(run)
     return runs

@@ -99,7 +99,7 @@ max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
 docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch;
 grid_resource GridResource; batch_extra_submit_args BatchExtraSubmitArgs; batch_project BatchProject;
-batch_queue BatchQueue; batch_runtime BatchRuntime
+batch_queue BatchQueue; batch_runtime BatchRuntime; remote_universe; remote_requirements; remote_<attribute>
 """
 
 _IGNORED: tuple[tuple[str, str], ...] = (
@@ -113,8 +113,9 @@ _IGNORED: tuple[tuple[str, str], ...] = (
      "compress_files CompressFiles; fetch_files FetchFiles", "the standard universe reads ahead by itself"),
 )  # fmt: skip
 
-_GRID = "jobs are handed to Slurm alone, of other batch systems, pools and clouds"
-_GRID_INSTEAD = "Say grid_resource = batch slurm, or submit the program itself with universe = vanilla."
+_GRID = "jobs are handed to Slurm and to other schedds alone, of other batch systems and clouds"
+_GRID_INSTEAD = ("Say grid_resource = batch slurm, or grid_resource = condor SCHEDD POOL, or submit the program itself "
+                 "with universe = vanilla.")
 _DOCKER = "jobs are not run by Docker"
 _DOCKER_INSTEAD = ("Say universe = container with container_image = docker://NAME: the program is run in the image "
                    "without its entrypoint, and the image is fetched where the machine does not have that digest.")

@@ -21,6 +21,7 @@ from condor_actors.submit.file_checks import NULL_FILE, check_log
 from condor_actors.submit.keywords import SIMPLE, Keyword
 from condor_actors.submit.pending_attributes import PendingAttributes
 from condor_actors.submit.refusals import is_macro_only
+from condor_actors.submit.remote import remote_attributes
 
 Section = Callable[[BuildContext], None]
 Attributes = dict[str, tuple[str, Any]]
@@ -154,6 +155,7 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
     ("size", program.size),
     ("transfer", transfer.transfer),
     ("factory", factory.limits),
+    ("remote", remote_attributes),
     ("automatic", _automatic),
     ("forced", _forced),
     ("gpu properties", resources.gpu_properties),

@@ -74,7 +74,7 @@ def _refuse_resource(scope: Scope) -> None:
     row = grid_objection(given.strip('"'))
     if not given and "gridresource" not in scope.assigned:
         raise SubmitError("a job of the grid universe has to say where it runs", command="universe",
-                          remedy="say grid_resource = batch slurm")
+                          remedy="say grid_resource = batch slurm, or grid_resource = condor SCHEDD POOL")
     if given and row is not None:
         raise SubmitError(refusal(f"grid_resource = {given}", row), command="grid_resource")
 

@@ -47,23 +47,48 @@ class UserPool(PersonalPool):
 
 
 @contextmanager
+def ordinary_user() -> Iterator[str]:
+    """A user made for the tests, where they are root's; else nobody's name: who runs them is ordinary enough."""
+    if os.geteuid() != 0:
+        yield ""
+        return
+    if shutil.which("useradd") is None or shutil.which("setpriv") is None:
+        pytest.skip("needs useradd and setpriv to be an ordinary user")
+    user = f"condor-test-{secrets.token_hex(4)}"
+    subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", user], check=True)
+    try:
+        yield user
+    finally:
+        subprocess.run(["userdel", "--force", user], capture_output=True, check=False)
+
+
+@contextmanager
 def user_pool(config: str = "", *, shut: bool = False) -> Iterator[UserPool]:
     """A pool, stopped in the end."""
-    user = ""
-    if os.geteuid() == 0:
-        if shutil.which("useradd") is None or shutil.which("setpriv") is None:
-            pytest.skip("needs useradd and setpriv to be an ordinary user")
-        user = f"condor-test-{secrets.token_hex(4)}"
-        subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", user], check=True)
-    try:
-        with fresh_folder() as folder:
-            if user:
-                shutil.chown(folder, user, user)
-            pool = UserPool(folder, user, config=config, shut=shut)
-            try:
-                yield pool
-            finally:
-                pool.stop()
-    finally:
+    with ordinary_user() as user, fresh_folder() as folder:
         if user:
-            subprocess.run(["userdel", "--force", user], capture_output=True, check=False)
+            shutil.chown(folder, user, user)
+        pool = UserPool(folder, user, config=config, shut=shut)
+        try:
+            yield pool
+        finally:
+            pool.stop()
+
+
+@contextmanager
+def two_pools(home_config: str, away_config: str) -> Iterator[tuple[UserPool, UserPool]]:
+    """Two pools of one user under one authority, each with its own central manager."""
+    with ordinary_user() as user, fresh_folder() as folder:
+        pools: list[UserPool] = []
+        try:
+            for name, config in (("home", home_config), ("away", away_config)):
+                (folder / name / "p").mkdir(parents=True)
+                if pools:
+                    shutil.copytree(pools[0].dir / "pool", folder / name / "p/pool")
+                if user:
+                    subprocess.run(["chown", "-R", f"{user}:{user}", str(folder / name)], check=True)
+                pools.append(UserPool(folder / name, user, config=config))
+            yield pools[0], pools[1]
+        finally:
+            for pool in pools:
+                pool.stop()

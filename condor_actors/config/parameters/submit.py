@@ -116,7 +116,7 @@ ROWS = (
     seconds(
         "GRIDMANAGER_GAHP_CALL_TIMEOUT",
         60,
-        "How long a command of another batch system may take.",
+        "How long a command of another batch system, or an answer of another schedd, may take.",
         low=1,
     ),
     integer(

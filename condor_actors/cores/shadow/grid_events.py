@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
 import attrs
 
@@ -11,8 +12,8 @@ from condor_actors.effects import Effect
 
 __all__ = [
     "BatchJob", "Bring", "Brought", "Cancel", "Cancelled", "CleanUp", "FilesFailed", "Fits", "FolderRecord",
-    "GridSettings", "GridState", "Look", "Looked", "Prepare", "Prepared", "Submit", "SubmitFailed", "Submitted",
-    "Unavailable", "Withdraw", "Withdrawn",
+    "GridKind", "GridSettings", "GridState", "Look", "Looked", "Prepare", "Prepared", "Submit", "SubmitFailed",
+    "Submitted", "Unavailable", "Withdraw", "Withdrawn",
 ]
 
 
@@ -93,6 +94,24 @@ class FolderRecord:
     user_cpu_s: float = 0.0
     system_cpu_s: float = 0.0
     said: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class GridKind:
+    """What differs between batch systems for one who follows a job there.
+
+    Attributes:
+        fits: what a state of such a job means here.
+        shown: its ``GridJobStatus``.
+        verdict: what a job came to that is over, or gone, and whose program left no word: from its number, the job and
+            the record the outcome of the run, reason, hold code and its subcode.
+        patience: so many looks at a job that is over are for that word, which may be late.
+    """
+
+    fits: Callable[[BatchJob], Fits]
+    shown: Callable[[BatchJob], str]
+    verdict: Callable[[str, BatchJob | None, FolderRecord], tuple[str, str, int, int]]
+    patience: int = 1
 
 
 # ---- events

@@ -1,20 +1,21 @@
 """One run that is handed to another batch system, as its grid manager sees it: submitted there exactly once.
 
-Theory: a run has one name in the batch system, and one folder that both sides see.  The script that the batch system
-runs first makes a claim in the folder (a link that only one can make), so of two jobs of one name a single one begins,
-and none once the grid manager has made the claim itself; at its end it writes down how the program ended.  So nothing
-is lost with a grid manager that is killed: the next one looks for the name and into the folder before it submits
-anything, and a submission of which nobody knows whether it arrived does no harm when it is repeated.
+Theory: a run has one name in the batch system, and a folder with a claim in it (a link that only one can make), so of
+two jobs of one name a single one begins, and none once the grid manager has made the claim itself.  With Slurm both
+sides see the folder, and the script that runs there makes the claim, and writes down how the program ended.  With
+another schedd the grid manager makes it, before it lets the job there go.  So nothing is lost with a grid manager that
+is killed: the next one looks for the name and into the folder before it submits anything, and a submission of which
+nobody knows whether it arrived does no harm when it is repeated.
 
 ============= ==============================================================================================
 state         leaves it by
 ============= ==============================================================================================
 looking       found → queued; ended → bringing; not there → preparing or submitting
 preparing     files in the folder → submitting; unreadable → ended (hold)
-submitting    taken → queued; refused → ended (hold); no answer → looking, and after some → ended (hold)
+submitting    taken → queued; refused, files unreadable → ended (hold); no answer → looking, after some → ended (hold)
 queued        the program began → running; ended → bringing; gone → looking, ended
 running       ended → bringing; gone → ended
-bringing      outputs home → ended; not writable → ended (hold)
+bringing      outputs home → ended; not writable → ended (hold); no answer → again
 cancelling    nothing left in the batch system → ended
 ended         –
 ============= ==============================================================================================
@@ -27,7 +28,7 @@ from __future__ import annotations
 from typing import Any
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.shadow.grid_events import GridSettings, GridState, Look, Prepare
+from condor_actors.cores.shadow.grid_events import GridKind, GridSettings, GridState, Look, Prepare
 from condor_actors.cores.shadow.grid_run_table import TABLE
 from condor_actors.cores.shadow.shadow_events import Log, Report
 from condor_actors.cores.state_table import InvariantBroken, event_key
@@ -46,6 +47,7 @@ class GridRun:
         order: what the schedd said.
         job: the job's ad.
         settings: the administrator's.
+        kind: what differs between batch systems.
 
     Attributes:
         state: see the module.
@@ -62,10 +64,11 @@ class GridRun:
 
     table = TABLE
 
-    def __init__(self, order: StartRun, job: ClassAd, settings: GridSettings) -> None:
+    def __init__(self, order: StartRun, job: ClassAd, settings: GridSettings, kind: GridKind) -> None:
         self.order = order
         self.job = job
         self.settings = settings
+        self.kind = kind
         self.state = GridState.LOOKING if order.reattach else GridState.PREPARING
         self.ended: RunEnded | None = None
         self.attributes = ClassAd()

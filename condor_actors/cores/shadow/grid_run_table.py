@@ -5,30 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from condor_actors.cores.shadow.grid_events import (
-    BatchJob,
-    Bring,
-    Brought,
-    Cancel,
-    Cancelled,
-    CleanUp,
-    FilesFailed,
-    Fits,
-    FolderRecord,
-    GridState,
-    Look,
-    Looked,
-    Prepare,
-    Prepared,
-    Submit,
-    SubmitFailed,
-    Submitted,
-    Unavailable,
-    Withdraw,
-    Withdrawn,
-)
+from condor_actors.cores.shadow import grid_events as gr
 from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
-from condor_actors.cores.shadow.slurm_jobs import shown_status, verdict, what_it_is
 from condor_actors.cores.state_table import EventKey, ignore, total_table
 from condor_actors.effects import CancelTimer, SetTimer
 from condor_actors.messages.codes import HoldCode, JobEventType
@@ -44,7 +22,6 @@ Step = Callable[["GridRun", Any], None]
 
 GRACE_S = 2.0
 """Between two looks for the word of a job that is over: a shared file system may be late with it."""
-GRACE_LOOKS = 4
 CANCEL_S = 2.0
 """Between two looks at a job that is to end."""
 
@@ -54,10 +31,10 @@ CANCEL_S = 2.0
 
 def _look(run: GridRun, event: TimerFired) -> None:
     """It is time."""
-    run.out.append(Look(run.batch_id))
+    run.out.append(gr.Look(run.batch_id))
 
 
-def _current(run: GridRun, event: Looked) -> BatchJob | None:
+def _current(run: GridRun, event: gr.Looked) -> gr.BatchJob | None:
     """Which of the jobs of the run's name is the run: the one that may begin, else the first."""
     if not event.found:
         return None
@@ -65,26 +42,26 @@ def _current(run: GridRun, event: Looked) -> BatchJob | None:
         for each in event.found:
             if name and each.batch_id == name:
                 return each
-    return min(event.found, key=lambda each: what_it_is(each.state) is Fits.OVER)
+    return min(event.found, key=lambda each: run.kind.fits(each) is gr.Fits.OVER)
 
 
-def _found_out(run: GridRun, event: Looked) -> None:
+def _found_out(run: GridRun, event: gr.Looked) -> None:
     """After a crash, or a submission without an answer: is the job there?"""
     run.set_up()
     record, current = event.record, _current(run, event)
     known = record.claim or (current.batch_id if current is not None else record.batch_id)
     if known:
         run.adopt(known, record.submitted_s if known == record.batch_id else 0.0)
-        run.state = GridState.QUEUED
+        run.state = gr.GridState.QUEUED
         _follow(run, event)
     elif record.prepared:
         _submit(run)
     else:
-        run.state = GridState.PREPARING
-        run.out.append(Prepare())
+        run.state = gr.GridState.PREPARING
+        run.out.append(gr.Prepare())
 
 
-def _follow(run: GridRun, event: Looked) -> None:
+def _follow(run: GridRun, event: gr.Looked) -> None:
     """How the job is there."""
     run.set_up()
     record, current = event.record, _current(run, event)
@@ -94,10 +71,10 @@ def _follow(run: GridRun, event: Looked) -> None:
         _began(run, record)
         _bring(run, record)
         return
-    is_over = current is None or what_it_is(current.state) is Fits.OVER
+    is_over = current is None or run.kind.fits(current) is gr.Fits.OVER
     if is_over:
         run.missing += 1
-        if run.missing < GRACE_LOOKS:
+        if run.missing < run.kind.patience:
             run.look_again(GRACE_S)
         else:
             _conclude(run, current, record)
@@ -106,16 +83,16 @@ def _follow(run: GridRun, event: Looked) -> None:
     run.missing = 0
     if record.began_s:
         _began(run, record)
-    run.set_status(shown_status(current.state, current.reason))
+    run.set_status(run.kind.shown(current))
     run.look_again()
 
 
-def _began(run: GridRun, record: FolderRecord) -> None:
+def _began(run: GridRun, record: gr.FolderRecord) -> None:
     """The program runs."""
     if run.began:
         return
     run.began = True
-    run.state = GridState.RUNNING
+    run.state = gr.GridState.RUNNING
     job, since_s = run.job, int(record.began_s)
     counted = job.get_int("JobCurrentStartExecutingDate") == since_s
     run.attributes.update({
@@ -127,16 +104,16 @@ def _began(run: GridRun, record: FolderRecord) -> None:
     run.tell("executing")
 
 
-def _conclude(run: GridRun, current: BatchJob | None, record: FolderRecord) -> None:
+def _conclude(run: GridRun, current: gr.BatchJob | None, record: gr.FolderRecord) -> None:
     """The batch system has ended the job, and its script has left no word."""
     if current is None and not record.claim:
-        run.out.append(Withdraw())  # it never began: another may, if this one cannot any more
+        run.out.append(gr.Withdraw())  # it never began: another may, if this one cannot any more
         return
-    outcome, reason, code, subcode = verdict(run.batch_id, current, record)
+    outcome, reason, code, subcode = run.kind.verdict(run.batch_id, current, record)
     run.end(outcome, reason, code, subcode)
 
 
-def _never_began(run: GridRun, event: Withdrawn) -> None:
+def _never_began(run: GridRun, event: gr.Withdrawn) -> None:
     """The batch system has forgotten a job that did not begin."""
     if event.claim:
         run.missing = 0
@@ -145,7 +122,7 @@ def _never_began(run: GridRun, event: Withdrawn) -> None:
         run.end("evicted", f"{run.resource} has no job {run.batch_id} any more, and it never began")
 
 
-def _unavailable_looking(run: GridRun, event: Unavailable) -> None:
+def _unavailable_looking(run: GridRun, event: gr.Unavailable) -> None:
     """Nobody knows whether the job is there: what has begun is waited for, what cannot be submitted is held."""
     run.set_down(event.reason)
     if event.record.status is not None and event.record.claim:
@@ -158,7 +135,7 @@ def _unavailable_looking(run: GridRun, event: Unavailable) -> None:
         _count_failure(run, event.reason)
 
 
-def _unavailable(run: GridRun, event: Unavailable) -> None:
+def _unavailable(run: GridRun, event: gr.Unavailable) -> None:
     """The job goes on without us; its own word counts."""
     run.set_down(event.reason)
     if event.record.status is not None:
@@ -173,37 +150,37 @@ def _unavailable(run: GridRun, event: Unavailable) -> None:
 # ---- submitting
 
 
-def _prepared(run: GridRun, event: Prepared) -> None:
+def _prepared(run: GridRun, event: gr.Prepared) -> None:
     """Everything is in its folder."""
     _submit(run)
 
 
 def _submit(run: GridRun) -> None:
-    run.state = GridState.SUBMITTING
-    run.out.append(Submit())
+    run.state = gr.GridState.SUBMITTING
+    run.out.append(gr.Submit())
 
 
-def _files_failed(run: GridRun, event: FilesFailed) -> None:
+def _files_failed(run: GridRun, event: gr.FilesFailed) -> None:
     """A file of the user's cannot be used."""
     run.end("hold", event.reason, event.hold_code, event.hold_subcode)
 
 
-def _submitted(run: GridRun, event: Submitted) -> None:
+def _submitted(run: GridRun, event: gr.Submitted) -> None:
     """The batch system has it."""
     run.set_up()
     run.adopt(event.batch_id, event.when_s)
-    run.state = GridState.QUEUED
+    run.state = gr.GridState.QUEUED
     run.set_status("IDLE")
     run.look_again()
 
 
-def _refused(run: GridRun, event: SubmitFailed) -> None:
+def _refused(run: GridRun, event: gr.SubmitFailed) -> None:
     """Tried again when that may help, after a look whether it was taken after all."""
     if not event.transient:
         run.end("hold", f"{run.resource} refuses the job: {event.reason}", HoldCode.FAILED_TO_CREATE_PROCESS)
         return
     run.set_down(event.reason)
-    run.state = GridState.LOOKING
+    run.state = gr.GridState.LOOKING
     _count_failure(run, event.reason)
 
 
@@ -213,12 +190,12 @@ def _count_failure(run: GridRun, reason: str) -> None:
         run.attributes["GridResourceUnavailableTime"] = int(run.now_s)
         run.note("not submitted", f"{run.failures} times in a row: {reason}", "warn")
         run.held_for = f"{run.resource} could not be reached {run.failures} times in a row: {reason}"
-        run.out.append(Withdraw())
+        run.out.append(gr.Withdraw())
     else:
         run.look_again()
 
 
-def _given_up(run: GridRun, event: Withdrawn) -> None:
+def _given_up(run: GridRun, event: gr.Withdrawn) -> None:
     """None of the submissions can begin any more, so the job is held; unless one has."""
     if event.claim:
         run.failures = 0
@@ -230,9 +207,9 @@ def _given_up(run: GridRun, event: Withdrawn) -> None:
 # ---- the end
 
 
-def _bring(run: GridRun, record: FolderRecord) -> None:
+def _bring(run: GridRun, record: gr.FolderRecord) -> None:
     """The program has ended by itself."""
-    run.state = GridState.BRINGING
+    run.state = gr.GridState.BRINGING
     assert record.status is not None
     by_signal = record.signal > 0
     run.attributes.update({
@@ -241,11 +218,23 @@ def _bring(run: GridRun, record: FolderRecord) -> None:
         "RemoteUserCpu": round(record.user_cpu_s, 3), "RemoteSysCpu": round(record.system_cpu_s, 3),
         "GridJobStatus": "COMPLETED",
     })
-    run.out += [CancelTimer("look"), Bring()]
+    run.out += [CancelTimer("look"), gr.Bring()]
 
 
-def _brought(run: GridRun, event: Brought) -> None:
+def _cannot_bring(run: GridRun, event: gr.Unavailable) -> None:
+    """The outputs stay there until it answers."""
+    run.set_down(event.reason)
+    run.look_again()
+
+
+def _bring_again(run: GridRun, event: TimerFired) -> None:
+    """Once more."""
+    run.out.append(gr.Bring())
+
+
+def _brought(run: GridRun, event: gr.Brought) -> None:
     """All is home."""
+    run.set_up()
     run.attributes["JobCurrentFinishTransferOutputDate"] = int(run.now_s)
     run.end("exited", "")
 
@@ -253,8 +242,8 @@ def _brought(run: GridRun, event: Brought) -> None:
 def _stop(run: GridRun, event: StopRun) -> None:
     """It is to end, whatever is there of it."""
     run.stopping = event
-    run.state = GridState.CANCELLING
-    run.out += [CancelTimer("look"), Cancel()]
+    run.state = gr.GridState.CANCELLING
+    run.out += [CancelTimer("look"), gr.Cancel()]
 
 
 def _stop_preparing(run: GridRun, event: StopRun) -> None:
@@ -270,17 +259,17 @@ def _stop_anew(run: GridRun, event: StopRun) -> None:
 
 def _cancel(run: GridRun, event: TimerFired) -> None:
     """Once more."""
-    run.out.append(Cancel())
+    run.out.append(gr.Cancel())
 
 
-def _cancel_again(run: GridRun, event: Submitted | SubmitFailed) -> None:
+def _cancel_again(run: GridRun, event: gr.Submitted | gr.SubmitFailed | gr.FilesFailed) -> None:
     """What was on its way has arrived, or not."""
-    if isinstance(event, Submitted):
+    if isinstance(event, gr.Submitted):
         run.batch_id = event.batch_id
     run.out.append(SetTimer("cancel", 0.0))
 
 
-def _cancelled(run: GridRun, event: Cancelled) -> None:
+def _cancelled(run: GridRun, event: gr.Cancelled) -> None:
     """Nothing is left of it; a job that is ending is waited for."""
     run.set_up()
     if not event.gone:
@@ -290,7 +279,7 @@ def _cancelled(run: GridRun, event: Cancelled) -> None:
     run.end("evicted", run.stopping.reason)
 
 
-def _cannot_cancel(run: GridRun, event: Unavailable) -> None:
+def _cannot_cancel(run: GridRun, event: gr.Unavailable) -> None:
     """Tried until it can be."""
     run.set_down(event.reason)
     run.out.append(SetTimer("cancel", run.settings.unavailable_s))
@@ -298,7 +287,7 @@ def _cannot_cancel(run: GridRun, event: Unavailable) -> None:
 
 def _settled(run: GridRun, event: Settled) -> None:
     """Committed: nothing of it is needed any more."""
-    run.out.append(CleanUp())
+    run.out.append(gr.CleanUp())
 
 
 def _say_again(run: GridRun, event: ScheddBack) -> None:
@@ -321,22 +310,24 @@ _unsettled = ignore("the run is not over")
 
 _ROWS: dict[EventKey, Sequence[Step | ignore]] = {
     # looking, preparing, submitting, queued | running, bringing, cancelling, ended
-    "timer look": (_look, _not_preparing, _not_looking, _look, _look, _home, _ending, _over),
-    Looked: (_found_out, _not_looking, _not_looking, _follow, _follow, _home, _ending, _over),
-    Unavailable: (_unavailable_looking, _not_looking, _not_looking, _unavailable, _unavailable, _home,
-                  _cannot_cancel, _over),
-    Prepared: (_not_preparing, _prepared, *(_not_preparing,) * 3, _home, _ending, _over),
-    FilesFailed: (_not_preparing, _files_failed, *(_not_preparing,) * 3, _files_failed, _ending, _over),
-    Submitted: (*(_not_submitting,) * 2, _submitted, _not_submitting, _not_submitting, _home, _cancel_again, _over),
-    SubmitFailed: (*(_not_submitting,) * 2, _refused, _not_submitting, _not_submitting, _home, _cancel_again, _over),
-    Withdrawn: (_given_up, _not_withdrawn, _not_withdrawn, _never_began, _never_began, _home, _ending, _over),
-    Brought: (*(_not_bringing,) * 5, _brought, _not_bringing, _over),
-    Cancelled: (*(_not_cancelling,) * 6, _cancelled, _over),
+    "timer look": (_look, _not_preparing, _not_looking, _look, _look, _bring_again, _ending, _over),
+    gr.Looked: (_found_out, _not_looking, _not_looking, _follow, _follow, _home, _ending, _over),
+    gr.Unavailable: (_unavailable_looking, _not_looking, _not_looking, _unavailable, _unavailable,
+                     _cannot_bring, _cannot_cancel, _over),
+    gr.Prepared: (_not_preparing, _prepared, *(_not_preparing,) * 3, _home, _ending, _over),
+    gr.FilesFailed: (_not_preparing, _files_failed, _files_failed, *(_not_preparing,) * 2, _files_failed, _cancel_again,
+                     _over),
+    gr.Submitted: (*(_not_submitting,) * 2, _submitted, _not_submitting, _not_submitting, _home, _cancel_again, _over),
+    gr.SubmitFailed: (*(_not_submitting,) * 2, _refused, _not_submitting, _not_submitting, _home, _cancel_again,
+                      _over),
+    gr.Withdrawn: (_given_up, _not_withdrawn, _not_withdrawn, _never_began, _never_began, _home, _ending, _over),
+    gr.Brought: (*(_not_bringing,) * 5, _brought, _not_bringing, _over),
+    gr.Cancelled: (*(_not_cancelling,) * 6, _cancelled, _over),
     "timer cancel": (*(_not_cancelling,) * 6, _cancel, _over),
     StopRun: (_stop, _stop_preparing, _stop, _stop, _stop, _home, _stop_anew, _over),
     ScheddBack: (*(_say_again,) * 7, _over),
     Settled: (*(_unsettled,) * 7, _settled),
 }
 
-TABLE: dict[tuple[GridState, EventKey], Step | ignore] = total_table(
-    "a run in another batch system", GridState, _ROWS)
+TABLE: dict[tuple[gr.GridState, EventKey], Step | ignore] = total_table(
+    "a run in another batch system", gr.GridState, _ROWS)

@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.shadow.grid_events import BatchJob, Fits, FolderRecord
+from condor_actors.cores.shadow.grid_events import BatchJob, Fits, FolderRecord, GridKind
 from condor_actors.messages.codes import HoldCode, HoldSubCode
 from condor_actors.numerals import numeral
 
 __all__ = [
-    "FENCE", "NAME_PREFIX", "QUEUE_FORMAT", "batch_name", "is_transient", "make_script", "parse_accounting",
+    "FENCE", "NAME_PREFIX", "QUEUE_FORMAT", "SLURM", "batch_name", "is_transient", "make_script", "parse_accounting",
     "parse_queue", "read_record", "shown_status", "submission_words", "verdict", "what_it_is",
 ]
 
@@ -280,3 +280,7 @@ def verdict(batch_id: str, current: BatchJob | None, record: FolderRecord) -> tu
     said = f"; it said: {' '.join(record.said.split())}" if record.said else ""
     return ("hold", f"{where} ({state}), and its script has left no word: the machines of Slurm must see the folder of "
             f"GRIDMANAGER_FOLDER as this one does{said}", HoldCode.STARTD_HELD_JOB, 0)
+
+
+SLURM = GridKind(fits=lambda job: what_it_is(job.state), shown=lambda job: shown_status(job.state, job.reason),
+                 verdict=verdict, patience=4)

@@ -22,6 +22,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.cores.shadow.grid_events import BatchJob
 from condor_actors.cores.shadow.slurm_jobs import QUEUE_FORMAT, is_transient, parse_accounting, parse_queue
+from condor_actors.machine.grid.shared_question import SharedQuestion
 from condor_actors.numerals import numeral
 
 __all__ = ["CommandFailed", "Slurm", "SlurmPlace"]
@@ -77,8 +78,7 @@ class Slurm:
         if place.conf:
             self._environment["SLURM_CONF"] = place.conf
         self._submissions = DeferredSemaphore(max(1, place.at_once))
-        self._asking: list[Deferred[Any]] = []
-        self._waiting: list[Deferred[Any]] = []
+        self._question = SharedQuestion(reactor, self._ask)
 
     def submit(self, words: Sequence[str]) -> Deferred[str]:
         """Run sbatch; the number of the job there.  Fails with :class:`CommandFailed`."""
@@ -91,26 +91,11 @@ class Slurm:
 
     def look(self) -> Deferred[dict[str, tuple[BatchJob, ...]]]:
         """All jobs of ours that Slurm knows, by name.  Fails with :class:`CommandFailed`."""
-        mine: Deferred[dict[str, tuple[BatchJob, ...]]] = Deferred()
-        self._waiting.append(mine)
-        if not self._asking:
-            self._reactor.callLater(0.05, self._ask)
-            self._asking = [Deferred()]  # somebody is about to ask
-        return mine
+        return self._question.ask()
 
-    def _ask(self) -> None:
-        self._asking, self._waiting = self._waiting, []
-        self._run("squeue", "--noheader", "--states=all", f"--user={self._uid}", f"--format={QUEUE_FORMAT}").addBoth(
-            self._answered)
-
-    def _answered(self, answer: str | Failure) -> None:
-        asked, self._asking = self._asking, []
-        found: Any = answer if isinstance(answer, Failure) else parse_queue(answer)
-        if self._waiting:
-            self._asking = [Deferred()]
-            self._reactor.callLater(0.05, self._ask)
-        for each in asked:
-            each.callback(found)
+    def _ask(self) -> Deferred[dict[str, tuple[BatchJob, ...]]]:
+        asked = self._run("squeue", "--noheader", "--states=all", f"--user={self._uid}", f"--format={QUEUE_FORMAT}")
+        return asked.addCallback(parse_queue)
 
     def account(self, batch_id: str) -> Deferred[BatchJob | None]:
         """What the accounting remembers of a job; None: nothing, or there is none."""

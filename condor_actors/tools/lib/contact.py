@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from condor_actors.tools.lib.command import ToolError
-from condor_actors.wire.blocking import Client, LinkLost, NotTrusted, RequestRefused, Unreachable, WireError, connect
+from condor_actors.wire.blocking import Client, RequestRefused, Unreachable, WireError, connect
+from condor_actors.wire.nodes import BadNode
+from condor_actors.wire.partners import pool_contact
+from condor_actors.wire.partners.pool_contact import (
+    BadContact,
+    ads_of,
+    collector_node,
+    connect_as_user,
+    schedd_constraint,
+)
 
 if TYPE_CHECKING:
     from condor_actors.classads import ClassAd
@@ -24,7 +33,6 @@ if TYPE_CHECKING:
     from condor_actors.wire.idtokens.bearer import TokenCredentials
     from condor_actors.wire.tool_credentials import ToolCredentials
 
-TOKEN_METHODS = ("IDTOKENS", "IDTOKEN", "TOKENS", "TOKEN")
 QUEUE = "schedd"
 """The schedd's actor for jobs."""
 COLLECTOR = "collector"
@@ -136,13 +144,9 @@ def schedd(config: Config, *, name: str = "", pool: str = "", address: str = "")
         except WireError as error:
             raise ToolError(unreachable("local schedd", error)) from None
         return Schedd(name=ours, address=local_address(config, "schedd"), client=client)
-    from condor_actors.classads import quote
     from condor_actors.messages.advertise import AdKind
 
-    constraint = ""
-    if name:
-        text = quote(name)
-        constraint = f'Name == {text} || Machine == {text} || (regexp(strcat("^", {text}, "\\\\."), Name))'
+    constraint = schedd_constraint(name) if name else ""
     found = query(config, AdKind.SCHEDD, constraint, ("Name", "MyAddress", "Machine"), pool=pool)
     if not found:
         raise ToolError(f"Error: Can't find address of schedd {name or 'in pool ' + pool}")
@@ -170,65 +174,29 @@ def dial(config: Config, address: str, who: str, *, as_user: bool = False) -> Cl
         ToolError: there is none.
     """
     try:
-        shown = credentials(config, as_user=as_user)
-        try:
-            return connect(address, shown)
-        except (NotTrusted, LinkLost):
-            if not as_user or hasattr(shown, "tokens"):  # who shows a token is its bearer or nobody
-                raise
-            return connect(address, credentials(config, as_user=True, is_anew=True))
+        if as_user:
+            return connect_as_user(config, address, _warn)
+        return connect(address, credentials(config))
+    except BadContact as error:
+        raise ToolError(f"ERROR: {error}") from None
     except WireError as error:
         raise ToolError(unreachable(who, error)) from None
 
 
-def credentials(config: Config, *, as_user: bool = False,
-                is_anew: bool = False) -> ToolCredentials | TokenCredentials | None:
-    """What this user shows over TLS, None when there is nothing: a certificate or a token, whichever comes first in
-    SEC_CLIENT_AUTHENTICATION_METHODS and is there.
-
-    Args:
-        is_anew: borrow a certificate even if there is a fresh one; it may be another pool's.
+def credentials(config: Config, *, as_user: bool = False) -> ToolCredentials | TokenCredentials | None:
+    """What this user shows over TLS, None when there is nothing (`pool_contact.credentials`).
 
     Raises:
-        ToolError: a method is none.
+        ToolError: a method of authentication is none.
     """
-    found: ToolCredentials | TokenCredentials | None = None
-    for method in config.list_of("SEC_CLIENT_AUTHENTICATION_METHODS"):
-        if method.upper() == "SSL":
-            found = _certificate(config, as_user=as_user, is_anew=is_anew)
-        elif method.upper() in TOKEN_METHODS:
-            found = _tokens(config)
-        elif method.upper() != "FS":  # that is for sockets of this machine, where nothing is shown
-            raise ToolError(f"ERROR: SEC_CLIENT_AUTHENTICATION_METHODS: {method} is none of SSL, IDTOKENS, FS")
-        if found is not None:
-            break
-    return found
+    try:
+        return pool_contact.credentials(config, as_user=as_user, warn=_warn)
+    except BadContact as error:
+        raise ToolError(f"ERROR: {error}") from None
 
 
-def _tokens(config: Config) -> TokenCredentials | None:
-    from condor_actors.wire.idtokens.bearer import TokenCredentials
-    from condor_actors.wire.idtokens.token_files import own_tokens
-
-    tokens, problems = own_tokens(config)
-    for problem in problems:
-        print(f"WARNING: {problem}", file=sys.stderr)
-    return TokenCredentials(ca=os.path.expanduser(str(config.path("POOL_CA"))), tokens=tokens) if tokens else None
-
-
-def _certificate(config: Config, *, as_user: bool, is_anew: bool) -> ToolCredentials | None:
-    from condor_actors.config.collectors import gateway_nodes
-    from condor_actors.wire.tool_credentials import ToolCredentials
-
-    if as_user:
-        paths = {"certificate": "USER_CERTIFICATE", "key": "USER_KEY", "ca": "POOL_CA",
-                 "partners": "POOL_PARTNERS"}
-        own = ToolCredentials(**{what: os.path.expanduser(config.text(name) or "") for what, name in paths.items()},
-                              gateways=gateway_nodes(config))
-        if is_anew or not own.is_fresh():
-            own.borrow(str(config.path("RUN")))
-        if own.is_usable():
-            return own
-    return ToolCredentials.of(config)
+def _warn(problem: str) -> None:
+    print(f"WARNING: {problem}", file=sys.stderr)
 
 
 def collector(config: Config, *, pool: str = "") -> Client:
@@ -237,8 +205,6 @@ def collector(config: Config, *, pool: str = "") -> Client:
     Raises:
         ToolError: there is none.
     """
-    from condor_actors.wire.nodes import BadNode, tls_node
-
     here = ""
     if not pool:
         try:
@@ -251,8 +217,9 @@ def collector(config: Config, *, pool: str = "") -> Client:
     problem = "Error: COLLECTOR_HOST is not configured"
     for host in hosts:
         try:
-            node = _partner(config, host) if pool else ""
-            return connect(node or str(tls_node(host, config.integer("COLLECTOR_PORT"))), credentials(config))
+            return connect(collector_node(config, host, may_be_partner=bool(pool)), credentials(config))
+        except BadContact as error:
+            raise ToolError(f"ERROR: {error}") from None
         except (BadNode, WireError) as error:
             problem = unreachable(f"collector {host}", error)
     raise ToolError(problem + here)
@@ -281,22 +248,6 @@ def negotiator(config: Config, *, name: str = "", pool: str = "") -> Client:
     return dial(config, ads[0].get_str("MyAddress"), f"negotiator {ads[0].get_str('Name')}")
 
 
-def _partner(config: Config, pool: str) -> str:
-    """The central manager's node of the partner that is called ``pool``; empty: there is none."""
-    from pathlib import Path
-
-    path = Path(os.path.expanduser(str(config.path("POOL_PARTNERS"))))
-    if not path.exists():
-        return ""
-    from condor_actors.wire.partners.partner_store import BadPartners, read_partners
-
-    try:
-        partners = [each.known() for each in read_partners(path)]
-    except BadPartners as error:
-        raise ToolError(f"ERROR: {error}") from None
-    return next((each.central for each in partners if each.is_called(pool)), "")
-
-
 def query(
     config: Config, kind: AdKind, constraint: str = "", projection: tuple[str, ...] = (), *, pool: str = ""
 ) -> list[ClassAd]:
@@ -305,36 +256,11 @@ def query(
     Raises:
         ToolError: it cannot be reached or refuses.
     """
-    from condor_actors.classads import ClassAd
-    from condor_actors.messages.advertise import AdsPage, QueryAds
-
     with collector(config, pool=pool) as client:
-        ads: list[ClassAd] = []
-        cursor = ""
-        while True:
-            try:
-                page = client.ask(
-                    COLLECTOR, QueryAds(ad_kind=kind, constraint=constraint, projection=projection, cursor=cursor)
-                )
-            except WireError as error:
-                raise ToolError(refused(error)) from None
-            assert isinstance(page, AdsPage)
-            ads += [_from_there(ClassAd.from_bytes(text), client.node) for text in page.ads]
-            cursor = page.cursor
-            if not cursor:
-                return ads
-
-
-def _from_there(ad: ClassAd, collector: str) -> ClassAd:
-    """An ad with addresses that can be dialled here, wherever the collector is that had it."""
-    if "%" in collector:
-        from condor_actors.messages.realm import node_abroad
-        from condor_actors.wire.nodes import TlsNode, parse_node
-
-        parsed = parse_node(collector)
-        if isinstance(parsed, TlsNode) and parsed.realm and ad.find("myaddress") is not None:
-            ad["MyAddress"] = node_abroad(ad.get_str("MyAddress"), parsed.realm)
-    return ad
+        try:
+            return ads_of(client, kind, constraint, projection)
+        except WireError as error:
+            raise ToolError(refused(error)) from None
 
 
 def unreachable(who: str, error: Exception) -> str:

@@ -12,6 +12,7 @@ from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.spool import ListSpool, ReadSpool
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.progress import CopyProgress
+from condor_actors.transfer.spool_files import sent_names
 
 if TYPE_CHECKING:
     from condor_actors.tools.lib.contact import Schedd
@@ -49,7 +50,7 @@ def _fetch_job(there: Schedd, ad: ClassAd, progress: CopyProgress) -> None:
     cluster, proc = ad.get_int("ClusterId"), ad.get_int("ProcId")
     listing = there.ask(ListSpool(cluster_id=cluster, proc_id=proc))
     remaps = remaps_of(ad.get_str("TransferOutputRemaps") or ad.get_str("SUBMIT_TransferOutputRemaps"))
-    mine = _inputs(ad)
+    mine = sent_names(ad)
     for name, size, mode in listing.files:
         if name in mine or name.partition("/")[0] in mine:
             continue
@@ -59,16 +60,6 @@ def _fetch_job(there: Schedd, ad: ClassAd, progress: CopyProgress) -> None:
         if os.path.dirname(target):
             os.makedirs(os.path.dirname(target), exist_ok=True)
         _copy(there, (cluster, proc), name, size, target, mode, progress)
-
-
-def _inputs(ad: ClassAd) -> set[str]:
-    """Names in the spool that were sent there and are no results: they would overwrite what may be newer at home."""
-    names = {os.path.basename(ad.get_str(f"{prefix}Cmd")) for prefix in ("", "SUBMIT_")}
-    for prefix in ("", "SUBMIT_"):
-        listed = [ad.get_str(f"{prefix}{attribute}") for attribute in ("TransferInput", "In", "x509userproxy")]
-        names |= {os.path.basename(name.strip()) for text in listed for name in text.split(",")}
-    wanted = {name.strip().rstrip("/") for name in ad.get_str("TransferOutput").split(",")}
-    return names - wanted - {""}
 
 
 def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str, mode: int,

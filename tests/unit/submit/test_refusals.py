@@ -101,7 +101,24 @@ def test_a_job_is_handed_to_slurm() -> None:
     assert objection(job, job) is None
 
 
-@pytest.mark.parametrize("resource", ["batch pbs", "condor schedd.example pool.example", "batch slurm user@host", "7"])
+def test_a_job_is_handed_to_another_schedd() -> None:
+    (job,) = jobs_of(f"{START}universe = grid\ngrid_resource = condor there pool\nremote_universe = local\n"
+                     "remote_requirements = TARGET.HasIt\nremote_Colour = \"red\"\n+remote_Size = 3\nqueue\n", world())
+    assert (job.get_str("GridResource"), job.get_int("Remote_JobUniverse")) == ("condor there pool", 12)
+    assert str(job.expression("Remote_requirements")) == "TARGET.HasIt"
+    assert (job.get_str("Remote_Colour"), job.get_int("Remote_Size")) == ("red", 3)
+    assert objection(job, job) is None
+
+
+@pytest.mark.parametrize("line", ["remote_universe = grid", "remote_remote_x = 1", "remote_cmd = 1",
+                                  "+remote_GridResource = \"a\"", "+remote_JobUniverse = 9",
+                                  "remote_grid_resource = batch slurm"])
+def test_what_it_cannot_be_there(line: str) -> None:
+    with pytest.raises(SubmitError):
+        described(f"{START}universe = grid\ngrid_resource = condor there pool\n{line}\nqueue\n", world())
+
+
+@pytest.mark.parametrize("resource", ["batch pbs", "condor schedd.example", "batch slurm user@host", "7"])
 def test_a_job_is_handed_to_nothing_else(resource: str) -> None:
     with pytest.raises(SubmitError, match="would have no effect") as caught:
         described(f"{START}universe = grid\ngrid_resource = {resource}\nqueue\n", world())

@@ -31,6 +31,7 @@ from condor_actors.cores.shadow.grid_events import (
 )
 from condor_actors.cores.shadow.grid_run import GridRun
 from condor_actors.cores.shadow.shadow_events import Log, ScheddBack, Settled
+from condor_actors.cores.shadow.slurm_jobs import SLURM
 from condor_actors.effects import SetTimer
 from condor_actors.messages.codes import HoldCode, HoldSubCode, JobEventType
 from condor_actors.messages.envelope import TimerFired
@@ -45,7 +46,7 @@ def run_of(*, reattach: bool = False, more: str = "") -> GridRun:
     order = StartRun(run_id=RUN, job_ad=b"", claim_id="", secret="", starter_node="", slot_name="", slot_ad=b"",
                      lease_s=60.0, reattach=reattach)
     run = GridRun(order, ClassAd.from_text(f'ClusterId = 1\nProcId = 0\nGridResource = "batch slurm"\n{more}'),
-                  GridSettings(retries=2))
+                  GridSettings(retries=2), SLURM)
     assert type(run.start(100.0)[0]) is (Look if reattach else Prepare)
     return run
 
@@ -235,3 +236,32 @@ def test_a_schedd_that_forgot_is_told_again() -> None:
     give(run, looked("RUNNING"))
     (report,) = give(run, ScheddBack())
     assert report.message.event == "executing"
+
+
+def test_outputs_are_fetched_when_it_answers_again() -> None:
+    run = queued()
+    ended = FolderRecord(prepared=True, claim="7", began_s=90.0, status=0)
+    give(run, looked("COMPLETED", ended))
+    done = give(run, Unavailable("down"))
+    assert events_of(done) == [JobEventType.GRID_RESOURCE_DOWN]
+    assert kinds(give(run, TimerFired(key="look"))) == [Bring]
+    assert events_of(give(run, Brought())) == [JobEventType.GRID_RESOURCE_UP]
+    assert run.ended is not None
+    assert run.ended.outcome == "exited"
+
+
+def test_a_file_that_cannot_be_sent_is_a_reason_to_hold_it() -> None:
+    run = run_of()
+    give(run, Prepared(), FilesFailed("cannot read input file x", HoldCode.TRANSFER_INPUT_ERROR, 2))
+    assert run.ended is not None
+    assert (run.ended.outcome, run.ended.hold_code) == ("hold", HoldCode.TRANSFER_INPUT_ERROR)
+
+
+def test_one_that_is_to_end_while_it_is_sent_is_cancelled_after_that() -> None:
+    run = run_of()
+    give(run, Prepared(), StopRun(run_id=RUN, how="remove", reason="asked"))
+    done = give(run, FilesFailed("cannot read input file x", HoldCode.TRANSFER_INPUT_ERROR, 2))
+    assert [effect.key for effect in done if isinstance(effect, SetTimer)] == ["cancel"]
+    give(run, TimerFired(key="cancel"), Cancelled(True))
+    assert run.ended is not None
+    assert run.ended.outcome == "evicted"
