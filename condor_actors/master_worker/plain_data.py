@@ -20,8 +20,9 @@ __all__ = ["MOST_CONTAINERS", "read"]
 MOST_CONTAINERS = 2_000_000
 DEEPEST = 500
 SHORT_BYTES = 2 << 10
-_NUMBERED = (b"r", b"p")
-"""Instructions (LONG_BINPUT, PUT) that keep an object under a number of more than a byte."""
+_SLOW_ONLY = (b"r", b"p", b"\x96")
+"""Instructions that keep an object under a number of more than a byte (LONG_BINPUT, PUT), or make an array of as many
+bytes as they say (BYTEARRAY8): where these do not come, the fast reader frees the array while it is in use."""
 _ALLOWED = frozenset(
     getattr(pickle, name)[0] for name in (
         "PROTO", "FRAME", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2",
@@ -101,7 +102,7 @@ def read(body: bytes) -> Any:
         MemoryError: it does not fit.
     """
     try:
-        if len(body) <= SHORT_BYTES and not any(each in body for each in _NUMBERED):
+        if len(body) <= SHORT_BYTES and not any(each in body for each in _SLOW_ONLY):
             return _Short(io.BytesIO(body)).load()
         return _Slow(body).load()
     except (ArithmeticError, AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError,

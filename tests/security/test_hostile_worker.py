@@ -172,6 +172,12 @@ def test_plain_data_that_is_a_program(body: bytes) -> None:
             plain_data.read(padded)
 
 
+def test_plain_data_that_breaks_the_fast_reader(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(pickle.UnpicklingError, match="no plain data"):
+        plain_data.read(b"\x80\x05\x96\x05\x00\x00\x00\x00\x00\x00\x00x.")
+    assert "SystemError" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("levels", [3000, 100_000, 1_000_000])
 def test_plain_data_whose_hash_overflows_the_stack(levels: int) -> None:
     for made in (b"\x85" * levels, b"\x85r\x01\x00\x00\x00" * levels):
