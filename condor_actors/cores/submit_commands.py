@@ -79,7 +79,7 @@ request_gpus RequestGPUs; request_memory RequestMemory; requirements Requirement
 shell; should_transfer_files ShouldTransferFiles; skip_filechecks; stream_error StreamErr; stream_output StreamOut;
 submit_event_notes SubmitEventNotes; submit_event_user_notes SubmitEventUserNotes; success_exit_code JobSuccessExitCode;
 transfer_checkpoint_files TransferCheckpoint; transfer_error TransferErr; transfer_executable TransferExecutable;
-transfer_input TransferIn; transfer_input_files TransferInput; transfer_output TransferOut;
+transfer_input TransferIn; transfer_input_files TransferInput; transfer_output TransferOut; want_io_proxy WantIOProxy;
 want_graceful_removal WantGracefulRemoval; want_job_networking WantJobNetworking;
 transfer_output_files TransferOutput; transfer_output_remaps TransferOutputRemaps; universe JobUniverse;
 when_to_transfer_output WhenToTransferOutput; dagman_log DAGManNodesLog; job_root JobRoot; batch_id JobBatchId;
@@ -105,7 +105,7 @@ batch_queue BatchQueue; batch_runtime BatchRuntime; remote_universe; remote_requ
 _IGNORED: tuple[tuple[str, str], ...] = (
     ("dont_encrypt_input_files DontEncryptInputFiles; dont_encrypt_output_files DontEncryptOutputFiles",
      "every transfer between machines is encrypted"),
-    ("want_remote_io WantRemoteIO", "every job has its files of the submit machine brought, and there is no proxy"),
+    ("want_remote_io WantRemoteIO", "files are brought to every job; want_io_proxy lets it ask for others"),
     ("stream_input StreamIn", "the whole input is sent before the program begins, which reads the same"),
     ("match_list_length LastMatchListLength", "job_machine_attrs keeps the machines that a job ran on"),
     ("load_profile LoadProfile", "there are no profiles outside Windows"),
@@ -180,7 +180,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("tool_daemon_cmd ToolDaemonCmd; tool_daemon_args; tool_daemon_arguments; tool_daemon_input ToolDaemonInput; "
      "tool_daemon_output; tool_daemon_error", "no second program is started beside the job",
      "Start it in a wrapper script."),
-    ("want_io_proxy WantIOProxy", "there is no proxy for condor_chirp", ""),
     ("suspend_job_at_exec SuspendJobAtExec", "a job is not stopped at its first instruction",
      "Start the program with a debugger or a shell that waits, and enter it with condor_ssh_to_job."),
     ("append_files AppendFiles; file_remaps FileRemaps; local_files LocalFiles",
@@ -203,13 +202,19 @@ COMMANDS: tuple[SubmitCommand, ...] = (
 BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
-MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | {"jobuniverse", "gridresource"}
+MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | {"jobuniverse", "gridresource", "wantioproxy"}
 """The attributes, lower case, that `objections` looks at."""
 
 _UNIVERSES = {
     int(Universe.JAVA): BY_COMMAND["jar_files"],
     int(Universe.VM): BY_COMMAND["vm_type"],
 }
+
+_WITHOUT_PROXY = (Universe.STANDARD, Universe.SCHEDULER, Universe.LOCAL, Universe.GRID)
+_NO_PROXY = attrs.evolve(
+    BY_COMMAND["want_io_proxy"], standing=Standing.REFUSED,
+    reason="jobs of this universe are not run by a starter that could ask their submit machine for them",
+    instead="Leave it out, or use universe = vanilla, container or parallel.")
 
 
 def universe_objection(universe: int) -> SubmitCommand | None:
@@ -253,6 +258,9 @@ def objections(ad: ClassAd, names: Iterable[str]) -> Iterator[tuple[str, SubmitC
             row = grid_objection(ad.evaluate(name))
             if row is not None:
                 yield name, row
+        elif key == "wantioproxy":
+            if asks(ad.evaluate(name)) and ad.get_int("JobUniverse") in _WITHOUT_PROXY:
+                yield name, _NO_PROXY
         elif key in _REFUSED_ATTRIBUTES and asks(ad.evaluate(name)):
             yield name, BY_ATTRIBUTE[key]
 

@@ -30,8 +30,8 @@ PAGE_BYTES = 400 * 1024
 """How much of it a page of ads takes, so that there is room for the rest."""
 
 CONVERSATIONS = (
-    "admin", "advertise", "claim", "flock", "interactive", "negotiate", "owner", "pool", "queue", "run", "shadow_host",
-    "spool", "submission", "tokens", "watch")
+    "admin", "advertise", "claim", "flock", "interactive", "negotiate", "owner", "pool", "queue", "run",
+    "shadow_host", "spool", "submission", "tokens", "watch")
 """The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
 
 Encoder = Callable[[Any], Any]

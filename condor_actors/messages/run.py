@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import attrs
+from attrs.validators import max_len
 
 from condor_actors.messages.codec import message
 from condor_actors.messages.manifest import FileEntry
 
+PATH_BYTES = 8192
 PERIODIC = "periodic"
 """The reason of a :class:`CheckpointRun` that the machine's or the job's policy wants."""
 
@@ -292,3 +294,40 @@ class Reattached:
     run_id: str
     pid: int
     ended: bool = False
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ChirpCall:
+    """Starter to shadow: do this for the job.  Answer: :class:`ChirpResult`; Refused ``busy``: not now.
+
+    Attributes:
+        verb: ``open`` ``read`` … as :mod:`condor_actors.cores.starter.chirp_session` has them.
+        path, other: of what; a file is named besides its handle, so that another shadow can open it again.
+        numbers: handle, offset, length, mode …, as the verb has it.
+        data: to be written; text of an event; attributes as the text of an ad.
+    """
+
+    KIND: ClassVar[str] = "condor.run.ChirpCall"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    verb: str = attrs.field(validator=max_len(32))
+    path: str = attrs.field(default="", validator=max_len(PATH_BYTES))
+    other: str = attrs.field(default="", validator=max_len(PATH_BYTES))
+    numbers: tuple[int, ...] = attrs.field(default=(), validator=max_len(4))
+    data: bytes = b""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ChirpResult:
+    """Shadow to starter: what came of it: ``value`` below 0 is one of chirp's errors."""
+
+    KIND: ClassVar[str] = "condor.run.ChirpResult"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    value: int
+    data: bytes = b""

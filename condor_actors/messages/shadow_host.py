@@ -193,3 +193,17 @@ class NoticesWritten:
     LEVEL: ClassVar[str] = "CLIENT"
 
     notice_ids: tuple[str, ...]
+
+
+@message
+@attrs.frozen(kw_only=True)
+class SetJobAttributes:
+    """Shadow host to schedd: its job has set these attributes of itself (ad text).  Answer: Done when they are
+    committed; Refused ``denied``: one is not for a job to set."""
+
+    KIND: ClassVar[str] = "condor.shadow_host.SetJobAttributes"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    attributes: bytes

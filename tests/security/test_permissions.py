@@ -50,14 +50,15 @@ IMPLIES = {
 OWN_RIGHT = {
     "answer to a question of ours, over the link on which it went out": {
         "ActionResults", "Activated", "AdsPage", "CertificateLent", "CheckpointKept", "ConfigValues", "ClusterReserved",
-        "Changes", "Done", "GatewayState", "JobsPage", "MachineEnrolled", "OwnerView", "Pong", "Reattached", "Refused",
-        "Revocations", "RunFileBytes", "SpoolBytes", "SpoolListing", "Story", "Submitted", "TokenIssued",
-        "TokenRequests", "TokenVerified", "Totals", "PrioritiesPage", "TracePage", "Reservations",
+        "Changes", "ChirpResult", "Done", "GatewayState", "JobsPage", "MachineEnrolled", "OwnerView", "Pong",
+        "Reattached", "Refused", "Revocations", "RunFileBytes", "SpoolBytes", "SpoolListing", "Story", "Submitted",
+        "TokenIssued", "TokenRequests", "TokenVerified", "Totals", "PrioritiesPage", "TracePage", "Reservations",
     },
     "the claim and its secret, or the very link of the shadow or starter of a run": {
-        "ActivateClaim", "CheckpointRun", "ContinueRun", "InputsSent", "OpenShell", "OutputsReceived", "ReadRunFile",
+        "ActivateClaim", "CheckpointRun", "ChirpCall", "ContinueRun", "InputsSent", "OpenShell", "OutputsReceived",
+        "ReadRunFile",
         "ReattachRun", "RunBegan", "RunCheckpointed", "RunEnded", "RunExited", "RunProgress", "RunUpdated",
-        "NoticesWritten", "ShadowHostHello", "ShellData", "StopRun", "SuspendRun",
+        "NoticesWritten", "SetJobAttributes", "ShadowHostHello", "ShellData", "StopRun", "SuspendRun",
     },
     "the person at the machine, by uid and session": {"IdleReading", "PauseMachine", "QueryOwner", "ResumeMachine"},
     "a join token": {"EnrolMachine"},

@@ -37,7 +37,8 @@ NO_TWISTED = {"accounts", "addresses", "classads", "durable", "effects", "numera
               "dag", "submit"}
 LARGEST_FOLDER = 25
 # Pieces that several daemons' cores read.
-SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "cron_schedule", "devices", "flock_terms",
+SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "chirp_protocol", "cron_schedule", "devices",
+                "flock_terms",
                 "flocking", "rights", "secrets", "state_table", "submit_commands", "turn"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
 SIDEWAYS = {("classads", "accounts"), ("classads", "numerals"),

@@ -406,6 +406,26 @@ ROWS = (
         ("normal", "idle"),
         read_by=STARTER,
     ),
+    boolean(
+        "ENABLE_CHIRP",
+        True,
+        "Whether jobs may speak to their submit machine while they run (condor_chirp). The other parameters of chirp "
+        "count only then.",
+        read_by=STARTER,
+    ),
+    boolean(
+        "ENABLE_CHIRP_IO",
+        True,
+        "Whether jobs that ask for it (want_io_proxy) reach files of their submit machine, and set attributes.",
+        read_by=STARTER,
+    ),
+    boolean(
+        "ENABLE_CHIRP_UPDATES",
+        True,
+        "Whether such jobs read and set attributes of themselves, and write into their event log.",
+        read_by=STARTER,
+    ),
+    boolean("ENABLE_CHIRP_DELAYED", True, "Whether jobs may set attributes that are told later.", read_by=STARTER),
     words("STARTER_JOB_ENVIRONMENT", None, "Environment that every job gets.", read_by=STARTER),
     seconds(
         "STARTER_UPDATE_INTERVAL",

@@ -308,6 +308,28 @@ ROWS = (
         "and in the constraints given to these. Empty: everybody sees everything, as in HTCondor.",
         read_by=SCHEDD,
     ),
+    words(
+        "CHIRP_DELAYED_UPDATE_PREFIX",
+        "Chirp*",
+        "Which job attributes a job may set delayed, without want_io_proxy; * stands for any letters. Read on both "
+        "sides; the submit machine's has the last word.",
+        read_by="SCHEDD STARTER",
+    ),
+    integer(
+        "CHIRP_DELAYED_UPDATE_MAX_ATTRS",
+        100,
+        "How many different attributes a run may set delayed. Read on both sides.",
+        low=0,
+        unit="attributes",
+        read_by="SCHEDD STARTER",
+    ),
+    words(
+        "LIMIT_DIRECTORY_ACCESS",
+        None,
+        "Folders of the submit machine: jobs use files by chirp below these only, whatever they ask for. Unset: below "
+        "the job's own folder and the folders that its LimitDirectoryAccess names.",
+        read_by=SCHEDD,
+    ),
     words("IMMUTABLE_JOB_ATTRS", None, "More job attributes that nobody changes.", read_by=SCHEDD),
     words(
         "SYSTEM_PROTECTED_JOB_ATTRS",

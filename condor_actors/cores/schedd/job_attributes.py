@@ -23,12 +23,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from condor_actors.classads import ClassAd
+from condor_actors.classads import ClassAd, ClassAdSyntaxError
+from condor_actors.cores.chirp_protocol import is_attribute_name
+from condor_actors.cores.submit_commands import BY_ATTRIBUTE
 
 if TYPE_CHECKING:
     from condor_actors.cores.schedd.job_queue import Cluster, Job
 
-__all__ = ["ATTRIBUTES", "PRIVATE", "Attribute", "Hand", "JobSight", "attribute", "reported"]
+__all__ = ["ATTRIBUTES", "PRIVATE", "Attribute", "Hand", "JobSight", "attribute", "may_be_set_by_run", "reported",
+           "set_by_run"]
 
 REPORT_BYTES = 64 * 1024
 """The most that a shadow's report may say of a job."""
@@ -146,6 +149,46 @@ def attribute(name: str) -> Attribute:
     if row is not None:
         return row
     return next((row for prefix, row in _PREFIXES if key.startswith(prefix)), _ANY)
+
+
+_SAID = frozenset({
+    "agentrequirements", "checkpointsig", "cluster", "completion", "condorplatform", "condorversion", "diskusage_raw",
+    "executablesize", "filesystemdomain", "interactivejob", "jobsubmitmethod", "keptfiles", "limitdirectoryaccess",
+    "lognotes", "niceuser", "node", "nodecount", "nodes", "otherjobremoverequirements", "proc", "structurednotes",
+    "terminatedandrequeued", "totaljobruntime", "usernotes",
+})
+_SAID_BEGIN = (
+    "auto", "container", "cron", "dag", "deferral", "docker", "gang", "gpus", "job_", "last", "machine", "max", "next",
+    "num", "onexit", "periodic", "remote", "request", "retry", "submit", "system", "transfer", "want",
+)
+"""What a job's ad says of how it is run, beside what the table and the submit commands name."""
+
+
+def may_be_set_by_run(name: str) -> bool:
+    """Whether a job may set an attribute of its own while it runs (chirp): only one that means nothing to the pool.
+
+    The machine that runs it speaks for it, so what says how, where, with which files and for whom it runs is not its
+    to change, even where its owner may.
+    """
+    key = name.lower()
+    return (is_attribute_name(name) and attribute(name) is _ANY and key not in BY_ATTRIBUTE and key not in _SAID
+            and not key.startswith(_SAID_BEGIN))
+
+
+def set_by_run(text: bytes, shut: frozenset[str]) -> tuple[ClassAd, str]:
+    """What a job sets of itself, and what is wrong with that; empty: nothing.
+
+    Args:
+        text: of an ad; shut: what the administrator keeps to the schedd or super users, in small letters.
+    """
+    if len(text) > REPORT_BYTES:
+        return ClassAd(), f"a job sets attributes of {len(text)} bytes; {REPORT_BYTES} are the most"
+    try:
+        ad = ClassAd.from_bytes(text)
+    except ClassAdSyntaxError as error:
+        return ClassAd(), f"what a job sets is no ad: {error}"
+    denied = sorted(name for name in ad if name.lower() in shut or not may_be_set_by_run(name))
+    return ad, f"a job does not set {', '.join(denied)[:500]} while it runs" if denied else ""
 
 
 def reported(text: bytes) -> tuple[ClassAd, tuple[str, ...]]:

@@ -19,7 +19,7 @@ from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.gangs.gang import Gang, is_gang
 from condor_actors.cores.schedd.gangs.gang_runs import GangRuns
-from condor_actors.cores.schedd.job_attributes import reported
+from condor_actors.cores.schedd.job_attributes import reported, set_by_run
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
 from condor_actors.cores.schedd.job_queue import Job
@@ -32,6 +32,7 @@ from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts, take_some
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus
+from condor_actors.messages.envelope import Done, Refused
 from condor_actors.messages.run import CheckpointRun, ContinueRun, StopRun, SuspendRun
 from condor_actors.messages.shadow_host import HostOrders, Notice, RunEnded, RunUpdated, ShadowHostHello, StartRun
 
@@ -268,6 +269,21 @@ class RunTable:
         elif message.event == "transferring-output":
             context.queue.set_status(job, JobStatus.TRANSFERRING_OUTPUT, context.now_s)
         self._policy.evaluate(job)
+
+    def set_attributes(self, run_id: str, text: bytes, owner: str) -> None:
+        """A job has set attributes of itself (chirp)."""
+        context, run, settings = self._context, self.runs.get(run_id), self._context.settings
+        if run is None or run.owner != owner:
+            context.reply(Refused(code="not-found", text=f"run {run_id} is not {owner}'s"))
+            return
+        values, problem = set_by_run(text, settings.immutable | settings.protected | settings.secure)
+        if problem:
+            context.note(f"{run.job.name}: {problem}", "warn")
+            context.reply(Refused(code="denied", text=problem))
+            return
+        context.queue.update(run.job, values)
+        self._policy.evaluate(run.job)
+        context.reply(Done())
 
     def _take_report(self, job: Job, text: bytes) -> None:
         """What a run tells of itself goes into its job's ad, and nothing else that a shadow says."""

@@ -43,7 +43,7 @@ from condor_actors.messages.interactive import ConnectToJob, ShellData, TailJob
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, RequestCycle, RequestsRejected
 from condor_actors.messages.pool import PartnersKnown
 from condor_actors.messages.queue import ActOnJobs, EditJobs, QueryJobs, QueryTotals
-from condor_actors.messages.shadow_host import NoticesWritten, RunEnded, RunUpdated, ShadowHostHello
+from condor_actors.messages.shadow_host import NoticesWritten, RunEnded, RunUpdated, SetJobAttributes, ShadowHostHello
 from condor_actors.messages.spool import FinishSpooling
 from condor_actors.messages.submission import ReserveCluster, SubmitItems, SubmitPage
 from condor_actors.messages.watch import QueryChanges
@@ -163,6 +163,8 @@ class ScheddCore:
             HostHello: self._host_hello,
             RunUpdated: self._from_host(self.runs.updated),
             RunEnded: self._from_host(self.runs.ended),
+            SetJobAttributes: self._from_host(lambda message, owner: self.runs.set_attributes(
+                message.run_id, message.attributes, owner)),
             NoticesWritten: self._from_host(self._written),
             HostChecked: lambda message, _: self._host_event(message.host_id, message),
             HostStarted: lambda message, _: self.hosts.process_started(message),

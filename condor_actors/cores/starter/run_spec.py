@@ -19,6 +19,7 @@ from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
 from condor_actors.cores.devices.slot_devices import SlotDevices
 from condor_actors.cores.flocking import foreign_job
+from condor_actors.cores.starter.chirp_session import ChirpSettings
 from condor_actors.cores.starter.container_spec import BadContainer, ContainerSpec, container_of
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 from condor_actors.messages.realm import parted
@@ -51,11 +52,13 @@ class RunSettings:
         unassigned: custom resource, in lower case, to what those variables say when the job has none of it.
         update_interval_s, first_update_s: of RunProgress.
         max_processes: MAX_JOB_PROCESSES.
+        chirp: what jobs may do at home while they run.
         authorities: AUTH_SSL_CLIENT_CAFILE, for inputs by https; empty: the machine's own authorities only.
         fetch_s: MAX_FILE_TRANSFER_PLUGIN_LIFETIME, for each input by URL.
     """
 
     authorities: str = ""
+    chirp: ChirpSettings = attrs.field(factory=ChirpSettings)
     fetch_s: float = setting("MAX_FILE_TRANSFER_PLUGIN_LIFETIME")
     renice: Expr | None = None
     cpu_weight: int = setting("JOB_CPU_WEIGHT")
@@ -258,6 +261,10 @@ def read_spec(job: ClassAd) -> RunSpec:
             stderr = stderr if stderr == NULL else STDOUT if joined else STDERR
     else:
         program = command if command.startswith("/") else posixpath.join(iwd, command)
+    container, networking = _container(job, standard), job.get_bool("WantJobNetworking", True)
+    if job.get_bool("WantIOProxy") and not (networking and (container is None or container.network)):
+        raise BadJob("condor_chirp reaches this machine over its network, and the job is to have none: leave "
+                     "want_io_proxy out, or let it have the network (want_job_networking, docker_network_type)")
     kill = CHECKPOINT_SIGNAL if standard else signal_number(job.evaluate("KillSig"), signal.SIGTERM)
     checkpoint = job.evaluate("SuccessCheckpointExitCode")
     core, stack = job.evaluate("CoreSize"), job.evaluate("StackSize")
@@ -281,11 +288,11 @@ def read_spec(job: ClassAd) -> RunSpec:
         nice=19 if job.get_bool("NiceUser") else 0,
         checkpoint_signal=signal_number(job.evaluate("CheckpointSig"), signal.SIGTERM)
         if job.get_bool("WantCheckpointSignal") else None, kept=_list(job, "KeptFiles") or (), standard=standard,
-        networking=job.get_bool("WantJobNetworking", True), begins_s=_begins_s(job),
+        networking=networking, begins_s=_begins_s(job),
         window_s=job.get_float("DeferralWindow"),
         stack_bytes=stack if isinstance(stack, int) and not isinstance(stack, bool) and stack > 0 else None,
         remote_directory=_path(job, "RemoteIwd", ""), appends=appends_output(job),
-        keeps_paths=job.get_bool("PreserveRelativePaths"), container=_container(job, standard),
+        keeps_paths=job.get_bool("PreserveRelativePaths"), container=container,
         own_folders=() if standard else _own_folders(job))
 
 

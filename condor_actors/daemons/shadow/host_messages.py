@@ -12,7 +12,7 @@ import attrs
 
 from condor_actors.messages.envelope import Address
 
-__all__ = ["SHADOW_HOST", "ShadowReport"]
+__all__ = ["SHADOW_HOST", "AskSchedd", "ShadowReport"]
 
 SHADOW_HOST = Address("", "shadow-host")
 
@@ -22,4 +22,11 @@ class ShadowReport:
     """A shadow has a message for the schedd about its run (``RunUpdated``, ``RunEnded``, ``ShellData``)."""
 
     run_id: str
+    message: Any
+
+
+@attrs.frozen
+class AskSchedd:
+    """A shadow has a question for the schedd about its run; the answer is the schedd's, or Refused ``busy``."""
+
     message: Any

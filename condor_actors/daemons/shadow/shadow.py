@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 from condor_actors.actors import CoreActor
 from condor_actors.actors.workers import InWorker, NoAnswer
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, unparse
+from condor_actors.cores.shadow.chirp_rights import ChirpLimits
 from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome, KeepCheckpoint
 from condor_actors.cores.shadow.shadow_events import (
     BlobsFailed,
@@ -42,6 +43,7 @@ from condor_actors.cores.shadow.shadow_events import (
 from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
 from condor_actors.cores.starter.run_spec import appends_output
+from condor_actors.daemons.shadow.chirp_home import ChirpHome
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.daemons.shadow.submit_files import (
@@ -61,7 +63,7 @@ from condor_actors.messages.codes import HoldCode, JobEventType, Universe
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
 from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
 from condor_actors.messages.manifest import FileEntry
-from condor_actors.messages.run import RunProgress
+from condor_actors.messages.run import ChirpCall, RunProgress
 from condor_actors.messages.shadow_host import RunEnded, StartRun
 from condor_actors.transfer.manifest import INLINE_TOTAL_BYTES, BadManifest, check_manifest
 from condor_actors.userlog.paths import log_paths
@@ -106,6 +108,7 @@ class ShadowEdges:
         domain: the file system domain of this machine.
         in_thread: runs what touches the owner's files.
         owner_uid: whose jobs these are; root's are run by a process that may be nobody's.
+        chirp: what jobs may do here while they run.
     """
 
     logs: UserLogs
@@ -115,6 +118,7 @@ class ShadowEdges:
     domain: str
     in_thread: InWorker
     owner_uid: int = attrs.field(factory=os.getuid)
+    chirp: ChirpLimits = attrs.field(factory=ChirpLimits)
 
 
 class Shadow(CoreActor):
@@ -146,6 +150,12 @@ class Shadow(CoreActor):
         self._cluster, _, proc = order.run_id.partition("#")[0].partition(".")
         self._ids = int(self._cluster), int(proc)
         self._is_member = job.get_int("JobUniverse") == Universe.PARALLEL
+        self._chirp: ChirpHome | None = None
+
+    @property
+    def edges(self) -> ShadowEdges:
+        """What all shadows of the host share."""
+        return self._edges
 
     def _make_core(self, order: StartRun, job: ClassAd, key: str) -> ShadowRun:
         return ShadowRun(order, job, key)
@@ -175,6 +185,10 @@ class Shadow(CoreActor):
                 return
             self.context.ask(starter, message, timeout_s=RELAY_PATIENCE_S,
                              then=lambda answer: self._relay_answer(delivery, answer.message))
+        elif isinstance(message, ChirpCall):
+            if self._chirp is None:
+                self._chirp = ChirpHome(self, self._edges.chirp, as_root=self._edges.owner_uid == 0)
+            self._chirp.receive(delivery)
         elif isinstance(message, ShellData):
             if delivery.sender.node:
                 self._report(message)
@@ -220,7 +234,9 @@ class Shadow(CoreActor):
         self.dropped()
 
     def dropped(self) -> None:
-        """Leave no file of its own behind."""
+        """Leave no file of its own behind, and none open."""
+        if self._chirp is not None:
+            self._chirp.close()
         if self._manifest_file:
             try:
                 os.unlink(self._manifest_file)
@@ -259,6 +275,10 @@ class Shadow(CoreActor):
             self._write(JobEventType.NODE_EXECUTE, effect.facts, effect.when_s, effect.again)
         if not self._is_member or self.core.job.get_int("Node") == 0 or effect.event not in OF_NODE_0:
             self._write(effect.event, effect.facts, effect.when_s, effect.again)
+
+    def write_event(self, event: int, more: dict[str, Any]) -> None:
+        """Write an event that the job itself tells of."""
+        self._write(event, more, 0.0, False)
 
     def _write(self, event: int, more: dict[str, Any], when_s: float, again: bool) -> None:
         facts = self.core.job.copy()

@@ -27,11 +27,12 @@ from condor_actors.actors.workers import InWorker, Workers
 from condor_actors.actors.world import make_secret
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.cores.shadow.chirp_rights import ChirpLimits
 from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.shadow.grid_manager import GridEdges, GridManager, no_grid
 from condor_actors.daemons.shadow.grid_shadow import GridShadow
-from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
+from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, AskSchedd, ShadowReport
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
 from condor_actors.daemons.shadow.shadow import Bulk, Shadow, ShadowEdges
 from condor_actors.daemons.shadow.standard_shadow import StandardEdges, StandardShadow
@@ -65,6 +66,7 @@ __all__ = ["HostEdges", "ShadowHostActor", "ShadowHostDaemon", "become_user", "m
 UNSETTLED_PATIENCE_S = 2400.0
 """How long a host without a schedd keeps an end that nobody has committed."""
 
+SCHEDD_PATIENCE_S = 30.0
 NOTICES_REMEMBERED = 10_000
 MAX_CRASHES = 3
 BECOME_AGAIN_S = 0.5
@@ -91,6 +93,7 @@ class HostEdges:
         standard: what jobs of the standard universe need, given the owner's part of SPOOL; None: none run here.
         grid: what jobs need that are handed to other batch systems.
         local_account: as whom jobs of the local universes run; None: as the owner. Root's own run as nobody.
+        chirp: what jobs may do here while they run.
     """
 
     schedd: Address
@@ -110,6 +113,7 @@ class HostEdges:
     standard: Callable[[str], StandardEdges] | None = None
     grid: Callable[[], GridEdges] = no_grid
     local_account: Callable[[], Account | None] = lambda: None
+    chirp: ChirpLimits = attrs.field(factory=ChirpLimits)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -185,6 +189,8 @@ class ShadowHostActor(Actor):
             self._maybe_leave()
         elif isinstance(message, ShadowReport):
             self._report(message.run_id, message.message)
+        elif isinstance(message, AskSchedd):
+            self._ask_schedd(message.message, delivery)
         elif isinstance(message, ChildDown):
             self._shadow_crashed(message.name.removeprefix("shadow/"), message.reason)
         elif isinstance(message, TimerFired) and message.key == "alone":
@@ -290,7 +296,7 @@ class ShadowHostActor(Actor):
                                edges.local_account())
         its = ShadowEdges(
             logs=edges.logs, cache=edges.cache, bulk=edges.bulk, domain=edges.domain, in_thread=edges.in_thread,
-            owner_uid=0 if _is_root(self._record.owner) else os.getuid(),
+            owner_uid=0 if _is_root(self._record.owner) else os.getuid(), chirp=edges.chirp,
             kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
         key = edges.new_secret()
         universe = ClassAd.from_bytes(order.job_ad).get_int("JobUniverse", Universe.VANILLA)
@@ -338,9 +344,17 @@ class ShadowHostActor(Actor):
         self.context.ask(_shadow(message.run_id), message, timeout_s=28.0,
                          then=lambda answer: self._answered(delivery, answer.message))
 
+    def _ask_schedd(self, message: Any, delivery: Delivery) -> None:
+        """A shadow's question; without a schedd it is asked again."""
+        if self._connected:
+            self.context.ask(self._edges.schedd, message, timeout_s=SCHEDD_PATIENCE_S,
+                             then=lambda answer: self._answered(delivery, answer.message))
+        else:
+            self.context.reply(delivery, Refused(code="busy", text="the schedd is away"))
+
     def _answered(self, question: Delivery, answer: Any) -> None:
         if not hasattr(answer, "KIND"):
-            answer = Refused(code="busy", text="the shadow did not answer")
+            answer = Refused(code="busy", text="who was asked did not answer")
         if isinstance(question.message, OpenShell) and not isinstance(answer, Done):
             self._shells.pop(question.message.shell_id, None)
         self.context.reply(question, answer)
@@ -524,5 +538,7 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         launcher=PosixLauncher(reactor), become=become, use_credential=use_credential, leave=leave,
         standard=standard if endpoint is not None else None,
         local_account=lambda: account_of_uid(_nobody(config)[0]) if os.getuid() == 0 else None,
+        chirp=config.settings(ChirpLimits, folders=tuple(config.list_of("LIMIT_DIRECTORY_ACCESS")),
+                              delayed=tuple(config.list_of("CHIRP_DELAYED_UPDATE_PREFIX"))),
     )
     return ShadowHostDaemon(world, edges)

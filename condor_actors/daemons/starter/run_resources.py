@@ -22,6 +22,7 @@ from condor_actors.transfer.blob_store import OwnedBlobs
 from condor_actors.transfer.service import Grant
 
 if TYPE_CHECKING:
+    from condor_actors.daemons.starter.run_chirp import RunChirp
     from condor_actors.daemons.starter.run_streams import RunStreams
     from condor_actors.daemons.starter.shells import Shells
     from condor_actors.daemons.starter.starter_edges import StarterEdges
@@ -43,7 +44,8 @@ class RunResources:
         processes: its processes, as long as there may be any: a claim's control group is the next run's afterwards.
         work: what a thread does with the sandbox now.
         image: its root directory's; unpacks: the digest of one that it is unpacking.
-        streams: of a standard-universe job; shells: beside the job.
+        streams: of a standard-universe job; shells: beside the job; chirp: what it says
+            to its home.
     """
 
     edges: StarterEdges
@@ -62,6 +64,7 @@ class RunResources:
     unpacks: str = ""
     streams: RunStreams | None = None
     shells: Shells | None = None
+    chirp: RunChirp | None = None
 
     @property
     def blobs(self) -> OwnedBlobs:
@@ -149,6 +152,8 @@ class RunResources:
             last.callback(self.settle_image)
             last.callback(self.edges.store.unpin, self.run_id)
             last.callback(self.close_grant)
+            if self.chirp is not None:
+                last.callback(self.chirp.close)
             if self.shells is not None:
                 last.callback(self.shells.close_all)
             if self.streams is not None:

@@ -121,6 +121,7 @@ class Shell:
         if "pid" in isolate:
             variables["_CONDOR_JOB_PIDS"] = str(FIRST_PID)
         command = message.command or ("/bin/sh", "-i")
+        variables = run.chirp.variables(variables, scratch)
         if run.spec.container is not None:
             variables = in_image(run.spec, variables, scratch, run.held.image)
         return LaunchPlan(

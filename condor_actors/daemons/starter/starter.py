@@ -25,6 +25,7 @@ from condor_actors.cores.starter.run_spec import NULL, RunSpec, environment_of
 from condor_actors.daemons.starter.container_launch import contained, prepare_layers, seen_as, volumes_of
 from condor_actors.daemons.starter.limit_watch import LimitWatch
 from condor_actors.daemons.starter.output_streams import OutputStreams
+from condor_actors.daemons.starter.run_chirp import RunChirp
 from condor_actors.daemons.starter.run_files import read_run_file
 from condor_actors.daemons.starter.run_inputs import RunInputs
 from condor_actors.daemons.starter.run_outputs import RunOutputs
@@ -94,6 +95,7 @@ class Starter(Actor):
         self._opening = False
         self._asked: Delivery | None = None
         self.streams = OutputStreams(self)
+        self.chirp = held.chirp = RunChirp(self)
         self._watch = LimitWatch(self)
         self._inputs = RunInputs(self, message.inputs, message.inputs_digest)
         self._outputs = RunOutputs(self)
@@ -160,6 +162,8 @@ class Starter(Actor):
             self._watch.look()
         elif isinstance(message, TimerFired) and message.key == "stream":
             self.streams.go_on()
+        elif isinstance(message, TimerFired) and message.key == "chirp":
+            self.chirp.timer()
         elif isinstance(message, TimerFired) and message.key == "keep" and self._outputs.fetched_more():
             self.decide(jr.StillFetched())
         elif isinstance(message, TimerFired) and message.key == "straggler":
@@ -168,6 +172,7 @@ class Starter(Actor):
         else:
             if isinstance(message, StopRun) and message.how == "remove":
                 self.streams.give_up()
+                self.chirp.give_up()
             self._asked = delivery
             self.decide(message)
             self._asked = None
@@ -190,6 +195,7 @@ class Starter(Actor):
         self._asked = question
         self.decide(message)
         self._asked = None
+        self.chirp.go_on()
 
     def _link_lost(self, node: str) -> None:
         self.context.unwatch(node)
@@ -203,6 +209,9 @@ class Starter(Actor):
     # ---- effects
 
     def _tell(self, effect: jr.Tell) -> None:
+        ends = isinstance(effect.message, RunExited) and self.core.connected
+        if ends and self.chirp.before_end(lambda: self._tell(effect)):
+            return
         if self.streams.paths and self.sandbox is not None and isinstance(effect.message, RunExited):
             self.streams.finish(effect.message)
         elif self.core.connected:
@@ -242,6 +251,11 @@ class Starter(Actor):
                 close_quietly(*opened)
                 raise
 
+        try:
+            self.chirp.open()
+        except OSError as error:
+            self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: no port for condor_chirp: {error}"))
+            return
         self._opening = True
         self.context.defer_to_turn(self.held.in_thread(ready), self._opened)
 
@@ -288,6 +302,7 @@ class Starter(Actor):
         self.edges.make_places(sandbox, spec, needed)
         if self.held.image is not None:
             prepare_layers(spec, sandbox, self.held.image, self._volumes())
+        self.chirp.leave_address(sandbox)
         sandbox.lend()
 
     def _volumes(self) -> tuple[Volume, ...]:
@@ -340,6 +355,7 @@ class Starter(Actor):
             spec, edges.settings.run, scratch=seen_as(spec, sandbox), slot_name=claim.slot_name, cpus=claim.cpus,
             assigned=claim.assigned, devices=claim.devices,
             user=account.name, home=account.home)
+        variables = self.chirp.variables(variables, seen_as(spec, sandbox))
         variables[MARK] = f"{edges.root.path}:{self.run_id}"
         program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
         bare = LaunchPlan(
@@ -462,6 +478,7 @@ class Starter(Actor):
     def _measured(self, disk_kib: Any) -> None:
         if self.core.state not in jr.ALIVE:
             return
+        self.chirp.tell_delayed()
         usage = self.usage()
         if not isinstance(disk_kib, Failure):
             usage = attrs.evolve(usage, disk_kib=disk_kib)

@@ -21,6 +21,7 @@ from condor_actors.classads import Expr
 from condor_actors.config.settings import setting
 from condor_actors.cores.starter.run_owner import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
+from condor_actors.daemons.starter.chirp_service import ChirpService
 from condor_actors.daemons.starter.container_launch import isolation_of
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.machine.containers.image_store import ImageStore
@@ -145,6 +146,7 @@ class StarterEdges:
         own_hosts: the names of this machine.
         runs: what each run holds, by run id.
         images: unpacked ones; containers: whether jobs can run in them here (blocks).
+        chirp: where jobs reach their starters.
         leaving: directories that are being removed.
         at_rest: called when the last run is gone, while the process ends; None: it does not.
     """
@@ -167,6 +169,8 @@ class StarterEdges:
     runs: dict[str, RunResources] = attrs.field(factory=dict)
     images: ImageStore = attrs.field(default=attrs.Factory(lambda self: ImageStore(self.root.path, 0), takes_self=True))
     containers: Callable[[], bool] = containers_work
+    chirp: ChirpService = attrs.field(default=attrs.Factory(lambda self: ChirpService(self.reactor, self.log),
+                                                            takes_self=True))
     leaving: dict[str, Deferred[None]] = attrs.field(factory=dict)
     at_rest: Callable[[], None] | None = None
     _to_remove: list[Sandbox] = attrs.field(factory=list, init=False)

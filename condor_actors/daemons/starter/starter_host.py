@@ -11,6 +11,7 @@ from twisted.internet.threads import deferToThread
 from condor_actors.actors import World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.cores.starter.chirp_session import ChirpSettings
 from condor_actors.cores.starter.run_owner import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings
 from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
@@ -151,6 +152,7 @@ class StarterHostDaemon:
         weight = config.text("JOB_IO_WEIGHT")
         return RunSettings(
             authorities=config.text("AUTH_SSL_CLIENT_CAFILE") or "",
+            chirp=config.settings(ChirpSettings, delayed=tuple(config.list_of("CHIRP_DELAYED_UPDATE_PREFIX"))),
             fetch_s=config.seconds("MAX_FILE_TRANSFER_PLUGIN_LIFETIME"),
             renice=config.expression("JOB_RENICE_INCREMENT"),
             cpu_weight=config.integer("JOB_CPU_WEIGHT"), io_weight=int(weight) if weight else None,

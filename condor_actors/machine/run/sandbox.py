@@ -39,7 +39,7 @@ UNPACKED = ".condor_image"
 """Where an image is unpacked by the job's account, in a sandbox that is not lent to it yet."""
 OWN_FILES = frozenset({
     ".job.ad", ".machine.ad", "_condor_stdin", "condor_exec.exe", ".condor_creds", "_condor_stdout", "_condor_stderr",
-    ".docker_sock", ".condor_shell",
+    ".docker_sock", ".condor_shell", ".chirp.config",
 })
 STREAM_FILES = ("_condor_stdout", "_condor_stderr")
 
@@ -232,6 +232,22 @@ class Sandbox:
             descriptor = os.open(f"{self.path}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
             os.write(descriptor, data)
             os.close(descriptor)
+
+    def leave_secret(self, name: str, data: bytes) -> None:
+        """Put a file there that the job alone can read, before the folder is the job's.
+
+        Raises:
+            OSError: no space, or a folder of that name came with the inputs.
+        """
+        path = f"{self.path}/{name}"
+        with acting_as(self._me()):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o400)
+            try:
+                os.write(descriptor, data)
+            finally:
+                os.close(descriptor)
 
     def private(self, folders: Iterable[str], needed: Collection[str]) -> tuple[tuple[str, str], ...]:
         """Make folders of the run's own that are to take the place of the machine's.
