@@ -237,3 +237,6 @@ def test_jobs_submitted_on_hold_count_as_waiting(pool: SubmitPool) -> None:
     pool.run()
     assert [ad.get_int("JobStatus") for ad in pool.jobs()] == [JobStatus.HELD] * 2
     assert factory(pool).get_int("JobsHeld") == 2
+    pool.ask(EditJobs(ids=((1, -1),), attributes=b'Args = "look again"\n'))
+    pool.run()
+    assert procs(pool) == [0, 1]
