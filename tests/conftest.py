@@ -3,7 +3,7 @@
 A busy machine is no failure, and a search for new examples is not what decides whether a change is good:
 ``CONDOR_NEW_EXAMPLES=1`` looks for others.
 
-``make test`` has three workers for each processor (``-n auto --dist loadfile``).  What is marked ``alone`` depends on
+``make test`` has two workers for each processor (``-n auto --dist loadfile``).  What is marked ``alone`` depends on
 what else the machine does (who types, what time it is, how busy it is): nothing runs beside it, and it comes last.
 """
 
@@ -32,8 +32,8 @@ FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Three for each processor: most tests of pools wait for processes."""
-    return min(MOST_WORKERS, 3 * len(os.sched_getaffinity(0)))
+    """Two for each processor: most tests of pools wait for processes."""
+    return min(MOST_WORKERS, 2 * len(os.sched_getaffinity(0)))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -157,7 +157,7 @@ def test_it_is_removed_while_the_other_schedd_is_down(pools: Pools) -> None:
 
 
 def test_many_jobs_run_once_each_whoever_is_killed(pools: Pools) -> None:
-    jobs = 40
+    jobs = 20
     before = {ad["GlobalJobId"] for ad in pools.away.history()}
     job = pools.submit('echo "$1"', "arguments = $(Process)\noutput = out.$(Process)\n", count=jobs)
     cluster = job.partition(".")[0]
@@ -168,7 +168,7 @@ def test_many_jobs_run_once_each_whoever_is_killed(pools: Pools) -> None:
     victims = ((pools.home, "shadow-host"), (pools.away, "schedd"), (pools.home, "schedd"),
                (pools.home, "shadow-host"))
     for number, (pool, daemon) in enumerate(victims):
-        until(lambda so_many=number * 8 + 1: begun() >= so_many, pools.log)
+        until(lambda so_many=number * 4 + 1: begun() >= so_many, pools.log)
         pool.kill(daemon)
     pools.home.wait()
     until(lambda: len(pools.home.history(cluster)) == jobs, "all are in the history")

@@ -91,6 +91,7 @@ def run(
         the exit status.
     """
     given_words = sys.argv[1:] if arguments is None else arguments
+    _mind_terminal()
     try:
         given = flags(given_words) if callable(flags) else parse(given_words, flags)
         names = {item.name for item in given}
@@ -156,6 +157,7 @@ def framed(main: Callable[_P, int]) -> Callable[_P, int]:
 
     @functools.wraps(main)
     def command(*args: _P.args, **kwargs: _P.kwargs) -> int:
+        _mind_terminal()
         try:
             try:
                 return main(*args, **kwargs)
@@ -172,6 +174,14 @@ def framed(main: Callable[_P, int]) -> Callable[_P, int]:
         return 1
 
     return command
+
+
+def _mind_terminal() -> None:
+    """Where a person reads, what other people have written does nothing."""
+    if any(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr)):
+        from condor_actors.tools.printing.terminal import safe_terminal
+
+        safe_terminal()
 
 
 def _failed(words: Words, text: str, status: int = 1) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
+from condor_actors.tools.printing.terminal import shown, untamed
+
 __all__ = ["CopyProgress"]
 
 PATIENCE_S = 2.0
@@ -34,13 +36,13 @@ class CopyProgress:
             return
         self._said_s = now_s
         text = f"{self._bytes / 1e6:,.1f} MB {self._verb}, {self._bytes / 1e6 / spent_s:,.1f} MB/s: {name}"[:100]
-        sys.stderr.write(f"\r{text.ljust(self._width)}")
+        untamed(sys.stderr).write(f"\r{shown(text).ljust(self._width)}")
         sys.stderr.flush()
         self._width = len(text)
 
     def end(self) -> None:
         """It is over: the line is the next one's."""
         if self._width:
-            sys.stderr.write(f"\r{' ' * self._width}\r")
+            untamed(sys.stderr).write(f"\r{' ' * self._width}\r")
             sys.stderr.flush()
             self._width = 0
