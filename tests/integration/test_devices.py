@@ -62,9 +62,8 @@ def test_jobs_get_what_they_require_at_the_same_time_and_cannot_open_the_others(
     third = pool.submit(description("third", "request_gpus = 1\nrequire_gpus = Capability >= 8"))
     assert pool.run("condor_q", str(third), "-af", "JobStatus").strip() == "1"
     assert pool.run("condor_q", str(both[1][0]), "-af", "AssignedGPUs", "GPUsProvisioned").split() == [T4, "1"]
-    for folder in Path(pool.folder).rglob("dir_*"):
-        if folder.is_dir() and folder.parent.name == "execute":
-            (folder / "go").touch()
+    for folder in (pool.dir / "execute").glob("dir_*"):
+        (folder / "go").touch()
     assert told(pool, "large") == ["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm", f"C {A100} N {A100} A {A100}"]
     assert told(pool, "small") == ["/dev/nvidia1", "/dev/nvidiactl", "/dev/nvidia-uvm", f"C {T4} N {T4} A {T4}"]
     assert told(pool, "third")[0] == "/dev/nvidia0"

@@ -174,7 +174,12 @@ def test_many_jobs_run_once_each_whoever_is_killed(pools: Pools) -> None:
     until(lambda: len(pools.home.history(cluster)) == jobs, "all are in the history")
     for number in range(jobs):
         assert (pools.home.work / f"out.{number}").read_text() == f"{number}\n"
-    pools.nothing_is_left()
+    # A shadow host that dies between the end of a run and its cleaning up leaves a completed job there (docs/grid.md).
+    until(lambda: all(ad["JobStatus"] == 4 for ad in pools.away.jobs()), lambda: str(pools.away.jobs()))
+    left = {ad["GlobalJobId"] for ad in pools.away.jobs()}
+    if left:
+        pools.away.run("condor_rm", "-all")
+    until(lambda: left <= {ad["GlobalJobId"] for ad in pools.away.history()}, "what was left to be in the history")
     runs = [ad["SubmitterGlobalJobId"] for ad in pools.away.history()
             if ad["GlobalJobId"] not in before and ad["JobStatus"] == 4]
     assert len(runs) == len(set(runs)) == jobs

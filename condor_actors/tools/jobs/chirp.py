@@ -371,7 +371,19 @@ COMMANDS: dict[str, tuple[int | None, Callable[[Chirp, list[str]], Any]]] = {
 
 def main() -> int:
     """Entry of ``condor_chirp``."""
-    words = sys.argv[1:]
+    try:
+        status = _run(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has left: nothing more is said, at the exit of the process neither
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+        return 1
+    return status
+
+
+def _run(words: list[str]) -> int:
+    """Do what the command line says; the exit status."""
     if not words or words[0] in ("-h", "-help", "--help"):
         sys.stdout.write(USAGE)
         return 0 if words else 1
