@@ -59,7 +59,7 @@ static const struct membership *one_of(struct session *root, int group) REQUIRES
 static const struct membership *one_of(struct session *root, int group)
 {
     const struct membership *found = living_one_of(root, group);
-    if (found)
+    if (found || !root)
         return found;
     uint32_t kept = root->ended_count < MOST_ENDED ? root->ended_count : MOST_ENDED;
     for (uint32_t i = 1; i <= kept; i++) {

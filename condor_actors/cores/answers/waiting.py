@@ -43,7 +43,7 @@ class PoolFacts:
     slots: Sequence[ClassAd]
     trace: ClassAd | None = None
     priorities: Mapping[str, float] = attrs.field(factory=dict)
-    cycle_s: float = 60.0
+    cycle_s: float
     now_s: float
 
 

@@ -115,4 +115,50 @@ that.""",
     operands="commands",
     reads_configuration=False,
 )
-PAGES = (WAIT, TRANSFER_DATA, TAIL, SSH_TO_JOB, TRANSFORM_ADS, CHECKPOINT, COMPILE)
+CHIRP = Description(
+    name="condor_chirp",
+    purpose="reach files and attributes at home from inside a running job",
+    synopsis=("VERB [options] ...",),
+    text="""Runs inside a job that has want_io_proxy = true and speaks with the starter beside it. The files are those
+that the job may use at home: below its folder, and where +LimitDirectoryAccess says.""",
+    verbs=(
+        Verb(name="fetch", synopsis="REMOTE LOCAL", text="copy a file from home"),
+        Verb(name="put", synopsis="LOCAL REMOTE", text="copy a file to home", options={
+            "-mode MODE": "how it is opened there, of the letters wactxa",
+            "-perm PERM": "its permissions, in octal"}),
+        Verb(name="remove", synopsis="REMOTE", text="remove a file at home"),
+        Verb(name="get_job_attr", synopsis="ATTRIBUTE", text="print an attribute of the job"),
+        Verb(name="get_job_attr_delayed", synopsis="ATTRIBUTE", text="the same, as it was last set here"),
+        Verb(name="set_job_attr", synopsis="ATTRIBUTE VALUE", text="set an attribute of the job"),
+        Verb(name="set_job_attr_delayed", synopsis="ATTRIBUTE VALUE", text="the same, at the next report of the job"),
+        Verb(name="ulog", synopsis="TEXT", text="write a line into the job's log"),
+        Verb(name="read", synopsis="REMOTE LENGTH", text="print part of a file at home", options={
+            "-offset OFFSET": "from there on",
+            "-stride LENGTH SKIP": "so many bytes of every so many"}),
+        Verb(name="write", synopsis="REMOTE LOCAL [BYTES]", text="write part of a file at home", options={
+            "-offset OFFSET": "from there on",
+            "-stride LENGTH SKIP": "so many bytes of every so many"}),
+        Verb(name="rmdir", synopsis="REMOTE", text="remove a folder at home", options={
+            "-r": "with all that is in it"}),
+        Verb(name="getdir", synopsis="REMOTE", text="list a folder at home", options={
+            "-l": "with what stat says of each"}),
+        Verb(name="whoami", text="print whom the job is at home"),
+        Verb(name="whoareyou", synopsis="HOST", text="print who HOST is"),
+        Verb(name="link", synopsis="OLD NEW", text="make a link at home", options={
+            "-s": "a symbolic one"}),
+        Verb(name="readlink", synopsis="REMOTE [LENGTH]", text="print where a link leads"),
+        Verb(name="stat", synopsis="REMOTE", text="print what is known of a file"),
+        Verb(name="lstat", synopsis="REMOTE", text="the same, of a link itself"),
+        Verb(name="statfs", synopsis="REMOTE", text="print what is known of its file system"),
+        Verb(name="access", synopsis="REMOTE MODE", text="whether a file may be used so, of the letters rwxf"),
+        Verb(name="chmod", synopsis="REMOTE MODE", text="change permissions, in octal"),
+        Verb(name="chown", synopsis="REMOTE UID GID", text="change the owner"),
+        Verb(name="lchown", synopsis="REMOTE UID GID", text="the same, of a link itself"),
+        Verb(name="truncate", synopsis="REMOTE LENGTH", text="cut a file"),
+        Verb(name="utime", synopsis="REMOTE ACCESSED MODIFIED", text="set a file's times, in seconds since 1970"),
+    ),
+    exit_status="0; 1 when it was not done.",
+    see_also=("condor_submit(1)", "condor_ssh_to_job(1)"),
+    reads_configuration=False,
+)
+PAGES = (WAIT, TRANSFER_DATA, TAIL, SSH_TO_JOB, TRANSFORM_ADS, CHECKPOINT, COMPILE, CHIRP)

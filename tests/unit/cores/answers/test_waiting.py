@@ -28,7 +28,7 @@ def slot(start: str = "true", **more: Any) -> ClassAd:
 
 def said(ad: ClassAd, *slots: ClassAd, **more: Any) -> str:
     """The paragraph."""
-    return why_it_waits(ad, PoolFacts(slots=slots, now_s=NOW_S, **more))
+    return why_it_waits(ad, PoolFacts(slots=slots, now_s=NOW_S, cycle_s=60.0, **more))
 
 
 def test_no_machine_at_all() -> None:

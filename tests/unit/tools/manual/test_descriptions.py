@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from condor_actors.tools.admin import flock, pool
+from condor_actors.tools.jobs import chirp
 from condor_actors.tools.lib.flags import Flag
 from condor_actors.tools.manual.description import (
     NO_EFFECT,
@@ -28,7 +29,7 @@ from condor_actors.tools.pool import owner, policy, reserve
 
 ROOT = Path(__file__).resolve().parents[4]
 BY_HAND = {"condor_pool", "condor_flock", "condor_owner", "condor_policy", "condor_reserve", "condor_manhole",
-           "condor_config", "condor_compile"}
+           "condor_config", "condor_compile", "condor_chirp"}
 
 
 def installed() -> set[str]:
@@ -108,6 +109,10 @@ def test_verbs_read_by_hand(module: ModuleType, command: str, table: str) -> Non
     assert isinstance(known, ast.Dict)
     assert {verb.name for verb in verbs_of(command)} == {
         key.value for key in known.keys if isinstance(key, ast.Constant)}
+
+
+def test_verbs_of_chirp() -> None:
+    assert {verb.name for verb in verbs_of("condor_chirp")} == set(chirp.COMMANDS)
 
 
 def test_other_pages_exist() -> None:
