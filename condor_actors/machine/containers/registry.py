@@ -27,6 +27,7 @@ import platform
 import re
 import ssl
 import time
+import traceback
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -306,6 +307,9 @@ class Repository:
                                str(error.headers.get("WWW-Authenticate") or "")) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             said = getattr(error, "reason", None) or error
+            for each in (error, said):
+                if isinstance(each, BaseException):
+                    traceback.clear_frames(each.__traceback__)  # a proxy's answer is in one, and open
             raise _Broken(f"{urllib.parse.urlsplit(url).netloc} cannot be reached: {str(said)[:500]}") from None
 
     def _token_for(self, challenge: str) -> str:
