@@ -123,7 +123,7 @@ enum {
     SHARE_ASK = 0,
     SHARE_FILLED = 1, /* the gap that was told last is filled; and the next one? */
     SHARE_CLAIM = 2,  /* after a restart: arguments 4: what the result was; 5: FROM; nothing comes back */
-    SHARE_LEFT = 3,   /* of what a release was the last of, the memory is given back */
+    SHARE_LEFT = 3,   /* argument 4: of this place, of which a release was the last, the memory is given back */
 };
 #define GROUND_BYTES (8ull << 40)
 

@@ -140,7 +140,7 @@ void ground_give_back(struct thread *self, long released)
 {
     if (released <= 0)
         return;
-    const struct request left = {.call = OP_SHARE, .arguments = {0, 0, 0, SHARE_LEFT}};
+    const struct request left = {.call = OP_SHARE, .arguments = {0, 0, 0, SHARE_LEFT, released - 1}};
     const struct ground part = {.at = (released - 1) & ~PLACE_BITS};
     const size_t size = 1ul << ((released - 1) & PLACE_BITS);
     SYSTEM(__NR_madvise, GROUND_PLACE + (unsigned long)part.at, size, GIVES_BACK);

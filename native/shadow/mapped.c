@@ -21,6 +21,7 @@ enum { MOST_FILLED = 64 /* pieces of a span with gaps between them */ };
 #define SMALLEST_SPAN (1ull << 30)
 #define SPARE_FACTOR 4 /* a file grows; what is not touched costs nothing */
 #define FILL_LOOK_NS 500000
+#define EVERY_PLACE (-1)
 
 struct piece {
     int64_t from, to; /* of the file */
@@ -215,13 +216,13 @@ static long give(struct work *w, const struct stat *st, const struct piece *rang
     return place_of(p);
 }
 
-/* Whoever mapped the last of a file has given its memory back. */
-static long forget_left(struct session *s) REQUIRES(table_lock);
-static long forget_left(struct session *s)
+/* Whoever mapped the last of a file has given its memory back: of this file, since other threads may be about to. */
+static long forget_left(struct session *s, int64_t place) REQUIRES(table_lock);
+static long forget_left(struct session *s, int64_t place)
 {
     for (struct span *p = s->root->spans, *next; p; p = next) {
         next = p->next;
-        if (p->leaves == s)
+        if (p->leaves == s && (place == EVERY_PLACE || place_of(p) == place))
             drop_span(s->root, p);
     }
     return 0;
@@ -236,7 +237,7 @@ long serve_share(struct work *w)
     long result;
     if (ARGUMENT(3) == SHARE_LEFT) {
         pthread_mutex_lock(&table_lock);
-        result = forget_left(s);
+        result = forget_left(s, ARGUMENT(4));
         pthread_mutex_unlock(&table_lock);
         return result;
     }
@@ -300,6 +301,6 @@ void spans_leave(struct session *s)
     for (struct span *p = s->root->spans; p; p = p->next)
         if (p->filler == s)
             p->filler = NULL;
-    forget_left(s);
+    forget_left(s, EVERY_PLACE);
     pthread_mutex_unlock(&table_lock);
 }
