@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import condor_actors as condor
 from benchmarks.table import cpu_s, new_pool
 from condor_actors.master_worker import MasterWorker
-from tests.pool_fixture import PersonalPool
+from tests.pool_fixture import PersonalPool, until
 
 WORKERS = 4
 
@@ -85,8 +85,7 @@ def main() -> None:
         condor.reload_config()
         with MasterWorker(WORKERS, min_workers=WORKERS, python=options.python) as executor:
             executor.submit(nothing, 0).result()
-            while executor.workers < WORKERS:
-                time.sleep(0.1)
+            until(lambda: executor.workers >= WORKERS, "all workers")
             by_map(executor, 1000)
             measure(pool, executor, options.tasks, options.rounds)
 

@@ -59,7 +59,7 @@ def _owner(machine: str, slot: ClassAd, is_part: bool) -> str:
             f"of {max(load, 0.0):.1f} that is not of jobs")
     if found:
         said += ". It takes jobs when " + listed([each.remedy or each.text for each in found[:SHOWN]])
-    return said + ". condor_policy explain shows its rules."
+    return said + f". condor_policy check -machine {machine} shows what its rules make of it."
 
 
 def _nobody_fits(free: Sequence[ClassAd], waiting: Sequence[ClassAd], in_all: int, machine: str) -> str:

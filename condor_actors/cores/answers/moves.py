@@ -16,13 +16,8 @@ FLAPPING = 3
 """So many runs that ended without an end of the job are told of."""
 _BEGINS = re.compile(r"run (\d+) beg(?:ins|an)(?: on (.*))?\Z", re.DOTALL)
 _ENDS = re.compile(r"run (\d+) ended: (.*)\Z", re.DOTALL)
-_IN_WORDS = (
-    (re.compile(r"owner|keyboard|PREEMPT|START|policy", re.IGNORECASE), "the owner of its machine wanted it back"),
-    (re.compile(r"rank|better job|priority|fair share", re.IGNORECASE), "another user's job came before it"),
-    (re.compile(r"drain|defrag", re.IGNORECASE), "its machine was being drained"),
-    (re.compile(r"lost|lease|gone|link|vanished|no word", re.IGNORECASE), "its machine was not heard of any more"),
-    (re.compile(r"vacat|condor_|request", re.IGNORECASE), "somebody asked for it"),
-)
+_OUTCOMES = {"lost": "its machine was not heard of any more", "failed": "it could not be run there"}
+"""What the schedd calls an end, where that says more than its reason."""
 
 
 @attrs.frozen
@@ -59,7 +54,7 @@ def why_it_moves(ends: Sequence[RunEnd], now_s: float) -> str:
         return ""
     reasons = Counter(_in_words(end.reason) for end in ends)
     since_s = now_s - ends[0].began_s
-    said = listed([f"{counted(count, 'time')} because {reason}" for reason, count in reasons.most_common(3)])
+    said = listed([f"{counted(count, 'time')} \"{reason}\"" for reason, count in reasons.most_common(3)])
     ran_s = sum(end.ended_s - end.began_s for end in ends)
     longest = max(ends, key=lambda end: end.ended_s - end.began_s)
     out = (f"It has run {counted(len(ends), 'time')} in {span_text(since_s)}, {span_text(ran_s)} in all and "
@@ -72,8 +67,6 @@ def why_it_moves(ends: Sequence[RunEnd], now_s: float) -> str:
 
 
 def _in_words(reason: str) -> str:
-    text = reason.partition("\n")[0].strip().rstrip(".")
-    for pattern, words in _IN_WORDS:
-        if pattern.search(text):
-            return words
-    return f"\"{text[:80]}\""
+    """Why a run ended, as the schedd has told it: ``outcome: reason``."""
+    outcome, _, why = reason.partition("\n")[0].partition(": ")
+    return _OUTCOMES.get(outcome) or (why or outcome).strip().rstrip(".")[:100]

@@ -161,7 +161,7 @@ def _unwilling(job: ClassAd, fits: Fits) -> str:
     guilty = _guilty(job, fits.unwilling[0])
     if guilty:
         said += f". {fits.unwilling[0].get_str('Name')} says {guilty}"
-    return said + ". condor_policy explain shows a machine's rules."
+    return said + ". condor_policy check -machine NAME shows what a machine's rules make of it."
 
 
 def _guilty(job: ClassAd, slot: ClassAd) -> str:

@@ -29,12 +29,13 @@ def test_every_code_has_an_answer() -> None:
 
 def test_a_job_that_is_moved_again_and_again() -> None:
     lines: list[tuple[float, str]] = [(0.0, "submitted by ann")]
-    for number, reason in enumerate(["the owner returned", "the owner returned", "its lease ran out"]):
+    reasons = ["evicted: PREEMPT is true", "evicted: PREEMPT is true", "lost: the starter is gone"]
+    for number, reason in enumerate(reasons):
         lines += [(number * 3600.0, f"run {number + 1} begins on slot1@{'lab' if number < 2 else 'hall'}"),
                   (number * 3600.0 + 1800, f"run {number + 1} ended: {reason}")]
     text = why_it_moves(run_ends(lines), 3 * 3600.0)
     assert "run 3 times in 3 hours" in text
-    assert "2 times because the owner of its machine wanted it back" in text
+    assert '2 times "PREEMPT is true" and 1 time "its machine was not heard of any more"' in text
     assert "2 of these runs were on lab" in text
     assert why_it_moves(run_ends(lines[:5]), 9e9) == ""
 
