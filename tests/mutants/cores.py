@@ -158,7 +158,7 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         why="the submit machine starts more shadows than it has memory for",
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_a_claim_beyond_max_jobs_running_is_given_back",)),
     Mutation(
-        "run-of-another-owner", "condor_actors/cores/schedd/run_table.py",
+        "run-of-another-owner", "condor_actors/cores/schedd/runs/run_table.py",
         '        if run is None or run.owner != owner:\n            self._verdict(owner, message.run_id, "settled")',
         '        if run is None:\n            self._verdict(owner, message.run_id, "settled")',
         why="one user's shadow host ends the jobs of another",
@@ -170,7 +170,7 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         why="a run that is over is taken up again after the schedd's restart",
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_the_end_of_a_run_is_stored_with_its_verdict",)),
     Mutation(
-        "held-job-that-was-lost-runs-on", "condor_actors/cores/schedd/run_table.py",
+        "held-job-that-was-lost-runs-on", "condor_actors/cores/schedd/runs/job_verdict.py",
         '        if job.status is JobStatus.HELD:\n            return "held"\n        if job.status is JobStatus.IDLE',
         "        if job.status is JobStatus.IDLE",
         why="a job on hold whose run ends leaves the queue, or runs again",

@@ -14,7 +14,8 @@ from twisted.internet.testing import StringTransport
 from condor_actors.classads import ClassAd
 from condor_actors.cores.starter.run_spec import read_spec
 from condor_actors.daemons.starter.run_files import read_run_file
-from condor_actors.machine.run.sandbox import Sandbox, SandboxRoot
+from condor_actors.machine.run.sandbox import Sandbox
+from condor_actors.machine.run.sandbox_root import SandboxRoot
 from condor_actors.machine.run.users import Account, named_account
 from condor_actors.messages.envelope import Identity, Refused
 from condor_actors.messages.interactive import ReadRunFile

@@ -14,7 +14,8 @@ import attrs
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.daemons.shadow.submit_files import FileCache, FileTrouble, input_manifest
+from condor_actors.daemons.shadow.file_trouble import FileTrouble
+from condor_actors.daemons.shadow.input_files import FileCache, input_manifest
 from condor_actors.machine.run import url_fetch
 from condor_actors.machine.run.url_fetch import FetchOrder
 from condor_actors.machine.run.users import Account

@@ -12,7 +12,8 @@ from condor_actors.daemons.schedd.spool import Spool
 from condor_actors.machine.run.launch import Launcher
 from condor_actors.machine.run.run_host import RunHost
 from condor_actors.machine.run.run_processes import RunProcesses
-from condor_actors.machine.run.sandbox import Sandbox, SandboxRoot
+from condor_actors.machine.run.sandbox import Sandbox
+from condor_actors.machine.run.sandbox_root import SandboxRoot
 from condor_actors.machine.sensors.readings import Readings
 from condor_actors.machine.supervisor.claim_file import ClaimFile
 from condor_actors.machine.supervisor.master_host import Host

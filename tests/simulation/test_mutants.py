@@ -12,7 +12,8 @@ from condor_actors.actors.inbound import Inbound
 from condor_actors.actors.turn_loop import TurnLoop
 from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.queue_operations import ArchiveJob, SaveCounter
-from condor_actors.cores.schedd.run_table import RunTable
+from condor_actors.cores.schedd.runs.run_facts import RunFacts
+from condor_actors.cores.schedd.runs.run_table import RunTable
 from condor_actors.cores.startd.claim_leases import ClaimLeases
 from condor_actors.cores.startd.slots import Slots
 from condor_actors.cores.startd.startd_core import StartdCore
@@ -201,13 +202,13 @@ def startd_does_not_store_claims(patch: pytest.MonkeyPatch) -> None:
 
 
 def used_time_is_counted_twice(patch: pytest.MonkeyPatch) -> None:
-    account = RunTable._account
+    account = RunFacts.account
 
-    def twice(self: RunTable, ended: Any, message: Any) -> None:
+    def twice(self: RunFacts, ended: Any, message: Any) -> None:
         account(self, ended, message)
         account(self, ended, message)
 
-    patch.setattr(RunTable, "_account", twice)
+    patch.setattr(RunFacts, "account", twice)
 
 
 def claim_is_nobodys(patch: pytest.MonkeyPatch) -> None:

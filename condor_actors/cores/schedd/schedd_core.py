@@ -29,7 +29,7 @@ from condor_actors.cores.schedd.job_policy import JobPolicy
 from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot
-from condor_actors.cores.schedd.run_table import RunTable
+from condor_actors.cores.schedd.runs.run_table import RunTable
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.cores.schedd.shadow_host import HostChecked, HostStarted

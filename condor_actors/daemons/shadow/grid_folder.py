@@ -20,16 +20,9 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.grid_events import FolderRecord
 from condor_actors.cores.shadow.slurm_jobs import FENCE, make_script, read_record
 from condor_actors.cores.starter.run_spec import RunSpec
-from condor_actors.daemons.shadow.submit_files import (
-    EXECUTABLE,
-    STDERR,
-    STDIN,
-    STDOUT,
-    FileTrouble,
-    OutputPlaces,
-    input_paths,
-    write_whole,
-)
+from condor_actors.daemons.shadow.file_trouble import FileTrouble
+from condor_actors.daemons.shadow.input_files import EXECUTABLE, STDIN, input_paths
+from condor_actors.daemons.shadow.output_files import STDERR, STDOUT, OutputPlaces, write_whole
 from condor_actors.durable import open_beside, sync_folder
 from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.messages.urls import travels_as_url

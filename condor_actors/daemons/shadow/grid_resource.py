@@ -11,7 +11,7 @@ from condor_actors.actors.workers import NoAnswer
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow import grid_events as gr
 from condor_actors.cores.starter.run_spec import BadJob, RunSpec, read_spec
-from condor_actors.daemons.shadow.submit_files import FileTrouble
+from condor_actors.daemons.shadow.file_trouble import FileTrouble
 from condor_actors.userlog.writer import UserLogs
 
 __all__ = ["GridResource", "file_trouble", "grid_spec", "log_trouble"]

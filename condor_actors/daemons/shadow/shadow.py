@@ -44,19 +44,11 @@ from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
 from condor_actors.cores.starter.run_spec import appends_output
 from condor_actors.daemons.shadow.chirp_home import ChirpHome
+from condor_actors.daemons.shadow.file_trouble import FileTrouble
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
+from condor_actors.daemons.shadow.input_files import FileCache, Inputs, Outgoing, gather_inputs, manifest_file
+from condor_actors.daemons.shadow.output_files import OutputPlaces, place_inline, write_pieces
 from condor_actors.daemons.shadow.strangers import refuse_stranger
-from condor_actors.daemons.shadow.submit_files import (
-    FileCache,
-    FileTrouble,
-    Inputs,
-    Outgoing,
-    OutputPlaces,
-    gather_inputs,
-    manifest_file,
-    place_inline,
-    write_pieces,
-)
 from condor_actors.effects import Effect
 from condor_actors.messages.codec import MalformedMessage, decode_parts
 from condor_actors.messages.codes import HoldCode, JobEventType, Universe

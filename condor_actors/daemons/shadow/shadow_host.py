@@ -33,11 +33,11 @@ from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.shadow.grid_manager import GridEdges, GridManager, no_grid
 from condor_actors.daemons.shadow.grid_shadow import GridShadow
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, AskSchedd, ShadowReport
+from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
 from condor_actors.daemons.shadow.shadow import Bulk, Shadow, ShadowEdges
 from condor_actors.daemons.shadow.standard_shadow import StandardEdges, StandardShadow
 from condor_actors.daemons.shadow.strangers import refuse_stranger
-from condor_actors.daemons.shadow.submit_files import FileCache
 from condor_actors.machine.native.sessions import NativeSessions
 from condor_actors.machine.privilege.secret_memory import keep_private
 from condor_actors.machine.run.launch import Launcher

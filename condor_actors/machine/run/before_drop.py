@@ -17,7 +17,7 @@ from condor_actors.machine.privilege.ownership import make_own
 from condor_actors.machine.privilege.pool_account import PoolAccount
 from condor_actors.machine.run.cgroups import Cgroups
 from condor_actors.machine.run.run_host import RunHost
-from condor_actors.machine.run.sandbox import SandboxRoot, places_of_sandboxes
+from condor_actors.machine.run.sandbox_root import SandboxRoot, places_of_sandboxes
 from condor_actors.machine.run.users import Account, NoAccount, named_account
 
 __all__ = ["BeforeDrop", "group_base"]

@@ -17,7 +17,8 @@ from condor_actors.machine.run import process_tree
 from condor_actors.machine.run.cgroups import JobCgroup
 from condor_actors.machine.run.confinement import allowed_isolation, confinement_here, open_files_limit, tasks_of
 from condor_actors.machine.run.run_processes import RunProcesses
-from condor_actors.machine.run.sandbox import SandboxRoot, remove_leftover
+from condor_actors.machine.run.sandbox import remove_leftover
+from condor_actors.machine.run.sandbox_root import SandboxRoot
 from condor_actors.machine.run.users import Account, NoAccount, account_of_uid, may_change_user, named_account
 from condor_actors.transfer.blob_store import BlobStore
 

@@ -385,7 +385,7 @@ class SimulatedSandbox:
 
 
 class SimulatedSandboxes:
-    """EXECUTE: as :class:`~condor_actors.machine.run.sandbox.SandboxRoot`."""
+    """EXECUTE: as :class:`~condor_actors.machine.run.sandbox_root.SandboxRoot`."""
 
     notice = ""
 

@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from condor_actors.classads import ClassAd
-from condor_actors.machine.run.sandbox import places_of_sandboxes
+from condor_actors.machine.run.sandbox_root import places_of_sandboxes
 from condor_actors.machine.supervisor.process_marks import all_processes, command_line, environment_of, start_ticks
 
 if TYPE_CHECKING:

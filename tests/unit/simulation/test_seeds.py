@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.cores.schedd.run_table import RunTable
+from condor_actors.cores.schedd.runs.run_facts import RunFacts
 from condor_actors.simulation.command import main
 from condor_actors.simulation.faults import seeds
 from condor_actors.simulation.faults.chance import random_scenario
@@ -28,13 +28,13 @@ def test_no_time_is_no_seed() -> None:
 
 
 def test_a_failure_is_made_small_and_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    account = RunTable._account
+    account = RunFacts.account
 
-    def twice(self: RunTable, ended: object, message: object) -> None:
+    def twice(self: RunFacts, ended: object, message: object) -> None:
         account(self, ended, message)  # type: ignore[arg-type]
         account(self, ended, message)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(RunTable, "_account", twice)
+    monkeypatch.setattr(RunFacts, "account", twice)
     assert main(["seeds", "--first", "3", "--count", "1", "--machines", "4"]) == 1
     said = capsys.readouterr().out
     assert "VIOLATION at" in said

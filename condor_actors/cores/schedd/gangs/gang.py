@@ -31,7 +31,7 @@ from condor_actors.messages.shadow_host import RunEnded
 from condor_actors.numerals import numeral
 
 if TYPE_CHECKING:
-    from condor_actors.cores.schedd.run_table import Run
+    from condor_actors.cores.schedd.runs.run import Run
 
 __all__ = ["MOST_MEMBERS", "ROWS", "TABLE", "Gang", "GangState", "MemberBroke", "MemberExited", "gang_of", "is_gang",
            "member_id", "member_text", "node_of", "objection", "size_of"]

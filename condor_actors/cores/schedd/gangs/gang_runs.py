@@ -32,7 +32,7 @@ from condor_actors.numerals import whole
 
 if TYPE_CHECKING:
     from condor_actors.cores.schedd.job_queue import Job
-    from condor_actors.cores.schedd.run_table import Run
+    from condor_actors.cores.schedd.runs.run import Run
 
 __all__ = ["GangRuns"]
 

@@ -11,7 +11,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.job_attributes import ATTRIBUTES, PRIVATE, Attribute, Hand, attribute
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot
-from condor_actors.cores.schedd.run_table import Run
+from condor_actors.cores.schedd.runs.run import Run
 from condor_actors.cores.schedd.schedd_core import ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.effects import Reply
@@ -161,7 +161,7 @@ def test_a_report_is_bounded_and_an_ad() -> None:
 def test_a_last_report_is_filtered_too() -> None:
     queue = Queue("")
     run = queue.run()
-    queue.core.runs._account(run, RunEnded(run_id=run.run_id, outcome="exited",
+    queue.core.runs.facts.account(run, RunEnded(run_id=run.run_id, outcome="exited",
                                            attributes=b'Owner = "root"\nCmd = "/bin/sh"\nExitCode = 3\n'))
     assert [queue.job.ad.get_str(name) for name in ("Owner", "Cmd")] == ["ann", "/bin/true"]
     assert queue.job.ad.get_int("ExitCode") == 3

@@ -454,7 +454,7 @@ def test_a_piece_of_a_stream_that_finds_no_room_is_wanted_again(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)
 
     with monkeypatch.context() as patch:
-        patch.setattr("condor_actors.daemons.shadow.submit_files._write_piece", full)
+        patch.setattr("condor_actors.daemons.shadow.output_files._write_piece", full)
         send()
     send()
     assert isinstance(answers[0], Refused)

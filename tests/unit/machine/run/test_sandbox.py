@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from condor_actors.machine.run.sandbox import MissingOutputs, Sandbox, SandboxRoot
+from condor_actors.machine.run.sandbox import MissingOutputs, Sandbox
+from condor_actors.machine.run.sandbox_root import SandboxRoot
 from condor_actors.machine.run.users import Account, named_account
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.blob_store import BlobStore

@@ -10,58 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-import attrs
-
-from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError
 from condor_actors.cores.checkpoint_seals import Generation, key_of_owner, make_ticket
-from condor_actors.cores.devices.provisioned import provisioned
 from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.gangs.gang import Gang, is_gang
 from condor_actors.cores.schedd.gangs.gang_runs import GangRuns
-from condor_actors.cores.schedd.job_attributes import reported, set_by_run
+from condor_actors.cores.schedd.job_attributes import set_by_run
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.job_transitions import JobTransitions
-from condor_actors.cores.schedd.local_jobs import LocalStarts, grid_run_s, is_grid, runs_there
+from condor_actors.cores.schedd.local_jobs import LocalStarts, is_grid, runs_there
 from condor_actors.cores.schedd.queue_operations import SaveRun
-from condor_actors.cores.schedd.raised_requests import larger_request
+from condor_actors.cores.schedd.runs.job_verdict import JobVerdict, end_of
+from condor_actors.cores.schedd.runs.run import Run
+from condor_actors.cores.schedd.runs.run_facts import RunFacts
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts, take_some
 from condor_actors.cores.state_table import InvariantBroken
-from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus
+from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Done, Refused
 from condor_actors.messages.run import CheckpointRun, ContinueRun, StopRun, SuspendRun
 from condor_actors.messages.shadow_host import HostOrders, Notice, RunEnded, RunUpdated, ShadowHostHello, StartRun
 
-__all__ = ["Run", "RunTable"]
+__all__ = ["RunTable"]
 
 ORDER_BYTES = 150_000
 """Of each kind in one :class:`HostOrders`."""
-FAILURE_DELAYS_S = (0.0, 1.0, 5.0, 20.0, 60.0, 300.0)
-"""How long a job waits after its n-th start in a row that failed through no fault of its own."""
 
-
-@attrs.define(eq=False)
-class Run:
-    """One run; ``claim`` is None in the local universes.
-
-    ``run_id`` is ``cluster.proc#start@schedd``: machines that run the jobs of several schedds tell them apart.
-    """
-
-    run_id: str
-    job: Job
-    owner: str
-    claim: HeldClaim | None
-    began_s: float
-    stop: StopRun | None = None
-    """It is to end, which a host that takes it up may not have heard."""
-    recorded: bool = False
-    node: int = 0
-    gang: Gang | None = None
-    """What it is a member of, as that node."""
 
 
 class RunTable:
@@ -75,6 +52,8 @@ class RunTable:
         self._claims = claims
         self._hosts = hosts
         self._policy = policy
+        self.facts = RunFacts(context, notices)
+        self._verdict_on = JobVerdict(context, transitions, notices, policy)
         self.runs: dict[str, Run] = {}
         self._verdicts: dict[str, list[tuple[str, str]]] = {}
         self._starts: dict[str, list[Run]] = {}
@@ -107,13 +86,13 @@ class RunTable:
     def start(self, job: Job, claim: HeldClaim) -> None:
         """Begin a run on a claim."""
         run = self._begin(job, claim)
-        self._provisioned(job, claim)
+        self.facts.record_claim(job, claim)
         self._claims.occupy(claim, run.run_id)
 
     def start_gang(self, job: Job, claims: Sequence[HeldClaim]) -> None:
         """Begin a run with a member on each claim, by node: all in this turn, and in one transaction."""
         context = self._context
-        number = self._count_start(job, len(claims))
+        number = self.facts.count_start(job, len(claims))
         owner = job.cluster.owner
         first = f"{job.name}#{number}@{context.settings.name}"
         members = [Run("", job, owner, claim, context.now_s, node=node) for node, claim in enumerate(claims)]
@@ -124,34 +103,11 @@ class RunTable:
             self._starts.setdefault(owner, []).append(run)
             context.persist(SaveRun(run.run_id, job.cluster.number, job.proc, owner, claim.row.claim_id, run.began_s))
             self._claims.occupy(claim, run.run_id)
-        self._provisioned(job, claims[0])
+        self.facts.record_claim(job, claims[0])
         names = [claim.ad.get_str("Name") or claim.row.slot_name for claim in claims]
         context.remember(job, "run", f"run {number} begins on {', '.join(names)}")
         context.queue.set(job, RemoteHosts=",".join(names))
         context.queue.set_status(job, JobStatus.RUNNING, context.now_s)
-
-    def _provisioned(self, job: Job, claim: HeldClaim) -> None:
-        """The job's ad says what it has."""
-        ad = claim.ad
-        self._context.queue.set(
-            job, RemoteHost=ad.get_str("Name") or claim.row.slot_name, StartdAddr=claim.row.startd,
-            RemoteSlotID=ad.get_int("SlotID"), PublicClaimId=claim.row.claim_id, MachineAttrSlotWeight0=claim.weight,
-            MachineAttrCpus0=ad.get_int("Cpus", 1), CpusProvisioned=ad.get_int("Cpus", 1),
-            MemoryProvisioned=ad.get_int("Memory"), DiskProvisioned=ad.get_int("Disk"), **provisioned(ad, job.ad))
-        self._machine_attributes(job, claim.ad)
-
-    def _machine_attributes(self, job: Job, slot: ClassAd) -> None:
-        """``job_machine_attrs``: what the slot says, kept in the job as ``MachineAttr<name><how many runs ago>``."""
-        names = [name.strip() for name in job.ad.get_str("JobMachineAttrs").split(",") if name.strip()]
-        kept = max(1, job.ad.get_int("JobMachineAttrsHistoryLength", 1))
-        for name in names:
-            for ago in range(kept - 1, 0, -1):
-                older = job.ad.find(f"machineattr{name}{ago - 1}".lower())
-                if older is not None:
-                    self._context.queue.set(job, **{f"MachineAttr{name}{ago}": older})
-            value = slot.evaluate(name, job.ad)
-            if value is not UNDEFINED:
-                self._context.queue.set(job, **{f"MachineAttr{name}0": value})
 
     def _start_local(self, job: Job) -> None:
         """Begin a run on this machine, or in another batch system."""
@@ -162,7 +118,7 @@ class RunTable:
 
     def _begin(self, job: Job, claim: HeldClaim | None) -> Run:
         context = self._context
-        number = self._count_start(job, 1)
+        number = self.facts.count_start(job, 1)
         run = Run(f"{job.name}#{number}@{context.settings.name}", job, job.cluster.owner, claim, context.now_s)
         job.run_id = run.run_id
         self.runs[run.run_id] = run
@@ -174,17 +130,6 @@ class RunTable:
         context.persist(SaveRun(run.run_id, job.cluster.number, job.proc, run.owner,
                              claim.row.claim_id if claim is not None else "", context.now_s))
         return run
-
-    def _count_start(self, job: Job, hosts: int) -> int:
-        """A run begins on so many machines; which it is."""
-        context, ad = self._context, job.ad
-        now, number = int(context.now_s), ad.get_int("NumShadowStarts") + 1
-        context.queue.set(job, NumShadowStarts=number, JobRunCount=ad.get_int("JobRunCount") + 1, ShadowBday=now,
-                          JobCurrentStartDate=now, JobLastStartDate=ad.get_int("JobCurrentStartDate"),
-                          CurrentHosts=hosts, LastJobLeaseRenewal=now, RemoteUserCpu=0.0, RemoteSysCpu=0.0)
-        if not ad.get_int("JobStartDate"):
-            context.queue.set(job, JobStartDate=now)
-        return number
 
     def _order(self, run: Run, *, reattach: bool = False) -> StartRun:
         lease_s = run.job.ad.get_float("JobLeaseDuration", self._context.settings.job_lease_s)
@@ -245,13 +190,13 @@ class RunTable:
             return
         context, job = self._context, run.job
         if run.gang is not None:
-            self._take_report(job, self.gangs.report(run, run.gang, message.attributes))
+            self.facts.take_report(job, self.gangs.report(run, run.gang, message.attributes))
             if run.node:
                 return
         else:
-            self._take_report(job, message.attributes)
+            self.facts.take_report(job, message.attributes)
         if message.event == "executing":
-            self._record_start(run)
+            self.facts.record_start(run)
             if is_grid(job) and job.status is JobStatus.IDLE and run.stop is None:
                 runs_there(context, job)
         if job.status not in ALIVE:
@@ -285,34 +230,6 @@ class RunTable:
         self._policy.evaluate(run.job)
         context.reply(Done())
 
-    def _take_report(self, job: Job, text: bytes) -> None:
-        """What a run tells of itself goes into its job's ad, and nothing else that a shadow says."""
-        if not text:
-            return
-        try:
-            ad, foreign = reported(text)
-        except ClassAdSyntaxError as error:
-            ad, foreign = ClassAd(), (f"what is no ad: {error}",)
-        if foreign:
-            self._context.note(f"{job.name}: its shadow may not report {', '.join(sorted(foreign))[:500]}", "warn")
-        told = Generation.from_text(ad.get_str("LastCkptGeneration"))
-        known = job.ad.get_str("LastCkptGeneration")
-        if told > Generation.from_text(known):
-            ad["PreviousCkptGeneration"] = known
-        elif "LastCkptGeneration" in ad:  # older than what is known: a shadow takes nothing back
-            del ad["LastCkptGeneration"]
-        self._context.queue.update(job, ad)
-
-    def _record_start(self, run: Run) -> None:
-        """The program began: once, for the log of all jobs."""
-        ad = run.job.ad
-        if not run.recorded:
-            run.recorded = True
-            when_s = min(ad.get_float("JobCurrentStartExecutingDate"), self._context.now_s)  # its shadow says so
-            when_s = when_s if when_s > 0.0 else self._context.now_s
-            self._notices.record(run.job, JobEventType.EXECUTE, when_s,
-                                 ExecuteHost=ad.get_str("StartdAddr", "<127.0.0.1>"), SlotName=ad.get_str("RemoteHost"))
-
     # ---- the end
 
     def ended(self, message: RunEnded, owner: str) -> None:
@@ -326,11 +243,11 @@ class RunTable:
             return
         job, claim = run.job, run.claim
         starts = job.ad.get_int("NumShadowStarts")
-        self._account(run, message)
+        self.facts.account(run, message)
         level = "warn" if message.outcome in ("failed", "lost") else "info"
-        self._context.remember(job, "ended", f"run {starts} ended: {_end_of(message, job.ad)}", level)
+        self._context.remember(job, "ended", f"run {starts} ended: {end_of(message, job.ad)}", level)
         self._drop(run)
-        verdict = self._judge(job, message)
+        verdict = self._verdict_on(job, message)
         self._verdict(owner, message.run_id, verdict)
         if claim is not None:
             self._freed(run, claim, message)
@@ -348,12 +265,12 @@ class RunTable:
     def _member_ended(self, run: Run, gang: Gang, message: RunEnded) -> None:
         """A member is over; when the gang is, its job is judged, once."""
         job, claim = run.job, run.claim
-        self._take_report(job, self.gangs.report(run, gang, message.attributes, final=True))
-        self._context.remember(job, "ended", f"node {run.node} ended: {_end_of(message, job.ad)}")
+        self.facts.take_report(job, self.gangs.report(run, gang, message.attributes, final=True))
+        self._context.remember(job, "ended", f"node {run.node} ended: {end_of(message, job.ad)}")
         self._drop(run)
         job.run_id = gang.gang_id
         if message.outcome == "exited" and run.node == 0:
-            self._record_start(run)
+            self.facts.record_start(run)
         wall_s = max(0.0, self._context.now_s - run.began_s)
         self._context.queue.set(job, CumulativeSlotTime=job.ad.get_float("CumulativeSlotTime")
                                 + round(wall_s * (claim.weight if claim is not None else 1.0), 3))
@@ -363,117 +280,20 @@ class RunTable:
         self.gangs.ended(run, gang, message)
         if not gang.living:
             assert gang.outcome is not None
-            self._account(run, gang.outcome)
+            self.facts.account(run, gang.outcome)
             self.gangs.over(job)
             job.run_id = ""
             if gang.outcome.outcome != "exited":  # node 0 may have ended before the gang broke
                 self._context.queue.unset(job, "TerminationPending", "ExitCode", "ExitSignal")
-            self._judge(job, gang.outcome)
+            self._verdict_on(job, gang.outcome)
         if claim is not None:
             self._claims.use(claim)
-
-    def _account(self, run: Run, message: RunEnded) -> None:
-        """What the run has used goes into the job's sums."""
-        context, job, ad = self._context, run.job, run.job.ad
-        self._take_report(job, message.attributes)
-        weight = ad.get_float("MachineAttrSlotWeight0", 1.0) if run.gang is None else 0.0
-        if message.outcome == "exited" and run.gang is None and not ad.get_bool("DataflowJobSkipped"):
-            self._record_start(run)
-        wall_s = grid_run_s(context, job, run.began_s) if is_grid(job) else max(0.0, context.now_s - run.began_s)
-        if message.outcome != "exited":
-            context.queue.unset(job, "GridJobId", "GridJobStatus")
-        remote = ad.get_str("RemoteHost") or ad.get_str("GridResource")
-        context.queue.set(
-            job, RemoteWallClockTime=ad.get_float("RemoteWallClockTime") + round(wall_s, 3),
-            CumulativeSlotTime=ad.get_float("CumulativeSlotTime") + round(wall_s * weight, 3),
-            LastRemoteWallClockTime=round(wall_s, 3), LastRemoteHost=remote, CurrentHosts=0,
-            CumulativeRemoteUserCpu=ad.get_float("CumulativeRemoteUserCpu") + ad.get_float("RemoteUserCpu"),
-            CumulativeRemoteSysCpu=ad.get_float("CumulativeRemoteSysCpu") + ad.get_float("RemoteSysCpu"),
-        )
-        if message.outcome == "exited":
-            context.queue.set(job, CommittedTime=ad.get_int("CommittedTime") + int(wall_s),
-                           NumJobCompletions=ad.get_int("NumJobCompletions") + 1)
-        since = ad.get_int("LastSuspensionTime")
-        if since:
-            context.queue.set(job, CumulativeSuspensionTime=ad.get_int("CumulativeSuspensionTime")
-                           + int(context.now_s) - since, LastSuspensionTime=0)
-        context.queue.unset(job, "RemoteHost", "PublicClaimId", "StartdAddr", "RemoteSlotID", "ShadowBday",
-                            "RemoteHosts")
 
     def _drop(self, run: Run) -> None:
         del self.runs[run.run_id]
         self.locals.ended(run.run_id)
         run.job.run_id = ""
         self._notices.run_over(run.job, run.run_id)
-
-    def _judge(self, job: Job, message: RunEnded) -> str:
-        """The verdict about the job."""
-        outcome = message.outcome
-        if job.status is JobStatus.REMOVED:
-            self._transitions.leave_removed(job)
-            return "removed"
-        if job.status is JobStatus.HELD:
-            return "held"
-        if job.status is JobStatus.IDLE and (outcome == "evicted" or not is_grid(job)):  # released while the run ended
-            self._transitions.requeue(job)
-            return "requeued"
-        if outcome == "exited":
-            return self._policy.on_exit(job)
-        if outcome == "hold":
-            more = larger_request(job.ad, message.hold_code, message.hold_subcode)
-            if more is not None:
-                return self._ask_for_more(job, message.reason, *more)
-            self._transitions.hold(job, message.reason or "put on hold by the shadow",
-                             message.hold_code or HoldCode.STARTD_HELD_JOB, message.hold_subcode)
-            return "held"
-        if outcome == "removed":
-            self._transitions.mark_removed(job, message.reason or "removed by the shadow")
-            self._transitions.leave_removed(job)
-            return "removed"
-        if outcome == "lost":
-            return self._lost(job, message.reason)
-        if outcome == "failed":
-            return self._failed(job, message.reason)
-        self._notices.due(job, JobEventType.JOB_EVICTED, EvictReason=message.reason)
-        vacates = job.ad.get_int("NumVacates") + 1
-        self._context.queue.set(job, LastVacateTime=int(self._context.now_s), NumVacates=vacates)
-        self._context.queue.set(job, NumFailedStarts=0, NumLostRuns=0)
-        self._transitions.requeue(job)
-        self._policy.evaluate(job)
-        return "requeued"
-
-    def _ask_for_more(self, job: Job, reason: str, attribute: str, amount: int) -> str:
-        """The job was over a limit, and has said what it needs then."""
-        self._notices.due(job, JobEventType.JOB_EVICTED,
-                          EvictReason=f"{reason}; it asks for {attribute} = {amount} from now on")
-        self._context.remember(job, "raised", f"asks for {attribute} = {amount} from now on")
-        self._context.queue.set(job, NumFailedStarts=0, NumLostRuns=0, **{attribute: amount})
-        self._transitions.requeue(job)
-        return "requeued"
-
-    def _lost(self, job: Job, reason: str) -> str:
-        """Nobody knows what became of the run: the job is run again, unless that has happened too often in a row, as to
-        one that kills its own starter host."""
-        lost, most = job.ad.get_int("NumLostRuns") + 1, self._context.settings.max_lost_runs
-        self._context.queue.set(job, NumLostRuns=lost)
-        if 0 < most <= lost:
-            self._context.queue.set(job, NumLostRuns=0)  # once released it may try again
-            why = f"its last {lost} runs were lost (MAX_LOST_RUNS): {reason}"
-            self._transitions.hold(job, why, HoldCode.SYSTEM_POLICY)
-            return "held"
-        self._transitions.requeue(job)
-        self._policy.evaluate(job)
-        return "requeued"
-
-    def _failed(self, job: Job, reason: str) -> str:
-        """The system failed the job; it is tried again, later and later."""
-        failures = job.ad.get_int("NumFailedStarts") + 1
-        self._context.queue.set(job, NumFailedStarts=failures,
-                             NumShadowExceptions=job.ad.get_int("NumShadowExceptions") + 1)
-        self._notices.due(job, JobEventType.SHADOW_EXCEPTION, ExceptionReason=reason)
-        self._transitions.requeue(job, FAILURE_DELAYS_S[min(failures, len(FAILURE_DELAYS_S) - 1)])
-        self._policy.evaluate(job)
-        return "requeued"
 
     def abandon(self, job: Job) -> None:
         """End a run without waiting for its report (condor_rm -forcex)."""
@@ -589,12 +409,3 @@ class RunTable:
                 raise InvariantBroken(f"job {job.name} has the run {job.run_id}, which is over")
             if job.status in ALIVE and not job.run_id:
                 raise InvariantBroken(f"job {job.name} is {job.status.name}, and has no run")
-
-
-def _end_of(message: RunEnded, ad: ClassAd) -> str:
-    """How a run ended, in words."""
-    if message.outcome == "exited":
-        if ad.get_bool("ExitBySignal"):
-            return f"the program was ended by signal {ad.get_int('ExitSignal')}"
-        return f"the program has exited with status {ad.get_int('ExitCode')}"
-    return f"{message.outcome}{': ' if message.reason else ''}{message.reason}"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.daemons.shadow.submit_files import manifest_file, write_whole
+from condor_actors.daemons.shadow.input_files import manifest_file
+from condor_actors.daemons.shadow.output_files import write_whole
 from condor_actors.messages.codec import decode_parts
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.manifest import digest_bytes

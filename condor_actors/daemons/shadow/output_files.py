@@ -1,0 +1,277 @@
+"""Outputs at home: where each belongs, and how it gets there whole.
+
+Theory: an output is written beside its place and renamed over it when it is whole and on the disk, so a reader sees the
+old file or the new one; only devices, pipes and links are written through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterable, Sequence
+
+from condor_actors.actors.workers import touching
+from condor_actors.classads import ClassAd
+from condor_actors.daemons.shadow.file_trouble import file_trouble
+from condor_actors.durable import open_beside, sync_file_systems, sync_folder
+from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.urls import local_path
+from condor_actors.transfer.manifest import BadManifest, check_path
+
+__all__ = [
+    "FEW", "NULL", "OutputPlaces", "STDERR", "STDOUT", "make_folders", "place_inline", "place_link", "write_pieces",
+    "write_whole",
+]
+
+STDOUT = "_condor_stdout"
+STDERR = "_condor_stderr"
+NULL = "/dev/null"
+
+
+class OutputPlaces:
+    """Where at home each output belongs.
+
+    Args:
+        job: its ad.
+        kept: a folder for what an evicted run leaves for the next; None: everything goes home.
+        keeps_streams: output and error are kept there too: the next run goes on writing them.
+
+    Attributes:
+        directory: made for the outputs (OutputDirectory); empty: they go to the job's folder.
+    """
+
+    def __init__(self, job: ClassAd, kept: str | None = None, keeps_streams: bool = False) -> None:
+        self._keeps_streams = keeps_streams
+        self._iwd = job.get_str("Iwd", "/")
+        directory = job.get_str("OutputDirectory") if kept is None else ""
+        self.directory = os.path.join(self._iwd, directory) if directory else ""
+        self._base = self.directory or self._iwd
+        self._kept = kept
+        self._out = job.get_str("Out") or NULL
+        self._err = job.get_str("Err") or NULL
+        self._remaps = dict(_remaps(job.get_str("TransferOutputRemaps"))) if not job.get_str("SUBMIT_Iwd") else {}
+
+    def of(self, path: str) -> str | None:
+        """The place of an entry; None: nowhere.
+
+        Raises:
+            BadManifest: the path leads out of the sandbox.
+        """
+        check_path(path)
+        if self._kept is not None and self._keeps_streams:
+            return os.path.join(self._kept, path)
+        if path == STDOUT:
+            return self._stream(self._out, self._base)
+        if path == STDERR:
+            return self._stream(self._err, self._base)
+        if self._kept is not None:
+            return os.path.join(self._kept, path)
+        if path in self._remaps:
+            return os.path.join(self._base, local_path(self._remaps[path]))
+        top, slash, rest = path.partition("/")
+        if slash and top in self._remaps:
+            return os.path.join(self._base, local_path(self._remaps[top]), rest)
+        return os.path.join(self._base, path)
+
+    def of_stream(self, name: str) -> str | None:
+        """The place of a streamed file, by the name that the job's ad gives it: any path, since its owner wrote it.
+
+        Raises:
+            BadManifest: the ad does not name it, and it leads out of the job's folder.
+        """
+        return self._stream(name, self._iwd) if name in (self._out, self._err) else self.of(name)
+
+    @staticmethod
+    def _stream(name: str, folder: str) -> str | None:
+        return None if name == NULL else os.path.join(folder, local_path(name))
+
+    @property
+    def joined(self) -> bool:
+        """Whether output and error are one file."""
+        return self._out == self._err and self._out != NULL
+
+
+def _remaps(text: str) -> Iterable[tuple[str, str]]:
+    """``a = b; c = d`` with backslashes before what is meant literally."""
+    parts, current, escaped = [], [""], False
+    for letter in text:
+        if escaped:
+            current[-1] += letter
+            escaped = False
+        elif letter == "\\":
+            escaped = True
+        elif letter == ";":
+            parts.append(current)
+            current = [""]
+        elif letter == "=" and len(current) == 1:
+            current.append("")
+        else:
+            current[-1] += letter
+    parts.append(current)
+    for part in parts:
+        if len(part) == 2 and part[0].strip():
+            yield part[0].strip(), part[1].strip()
+
+
+def make_folders(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
+    """Make the folders of a manifest, and those that its files need.
+
+    Raises:
+        FileTrouble: one cannot be made.
+    """
+    if places.directory:
+        try:
+            touching(places.directory)
+            os.makedirs(places.directory, 0o700, exist_ok=True)
+        except OSError as error:
+            raise file_trouble("cannot create output directory", places.directory, error) from None
+    for entry in entries:
+        place = places.of(entry.path)
+        if place is None:
+            continue
+        folder = place if entry.kind == "directory" else os.path.dirname(place)
+        try:
+            touching(place)
+            if entry.kind == "directory" or "/" in entry.path:
+                os.makedirs(folder, exist_ok=True)
+            elif not os.path.isdir(folder):
+                raise OSError(errno.ENOENT, "no such directory")
+        except OSError as error:
+            what = "cannot create output directory"
+            if error.errno == errno.ENOENT:
+                what = "the directory of an output file does not exist (make it, then condor_release the job):"
+            raise file_trouble(what, folder, error) from None
+
+
+FEW = 32
+"""Outputs up to this many are synced one by one; more of them together, at the end."""
+
+
+def place_inline(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
+    """Make the folders of a manifest and write what came along in it; all is on the disk at the end.
+
+    Raises:
+        FileTrouble: something cannot be written.
+    """
+    make_folders(entries, places)
+    few = len(entries) <= FEW
+    written: dict[str, bytes] = {}
+    for entry in entries:
+        place = places.of(entry.path)
+        if place is None or entry.kind == "directory":
+            continue
+        if entry.kind == "link":
+            place_link(entry, place)
+        elif entry.inline is not None:
+            data = entry.inline
+            if entry.path == STDERR and places.joined and place in written:
+                data = written[place] + data
+            is_stream = entry.path in (STDOUT, STDERR)
+            write_whole(place, data, 0o644 if is_stream else entry.mode, sync=few)
+            if is_stream:
+                written[place] = data
+    if not few:
+        targets = [places.of(entry.path) for entry in entries]
+        folders = {os.path.dirname(os.path.realpath(target)) for target in targets if target is not None}
+        try:
+            sync_file_systems(folders)
+        except OSError as error:
+            raise file_trouble("cannot write output files to", error.filename or "the disk", error) from None
+
+
+def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True) -> None:
+    """Put a file in its place at once.
+
+    Args:
+        sync: wait until its content is on the disk before it takes its place, and then for its name.
+
+    Raises:
+        FileTrouble: it cannot be written.
+    """
+    try:
+        touching(place)
+        target = os.path.realpath(place)
+        facts = os.stat(target) if os.path.exists(target) else None
+        if facts is not None and not stat.S_ISREG(facts.st_mode):
+            _write_through(target, data)
+            return
+        if facts is not None and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "permission denied")
+        stream, fresh = open_beside(target, "out")
+        with stream:
+            try:
+                _write_all(stream.fileno(), data)
+                os.fchmod(stream.fileno(), stat.S_IMODE(facts.st_mode) if facts is not None else mode & 0o777)
+                if sync:
+                    os.fdatasync(stream.fileno())
+                os.rename(fresh, target)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(fresh)
+                raise
+        if sync:
+            sync_folder(os.path.dirname(target))
+    except OSError as error:
+        raise file_trouble("cannot write output file", place, error) from None
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view):]
+
+
+def _write_through(target: str, data: bytes) -> None:
+    descriptor = os.open(target, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+def place_link(entry: FileEntry, place: str) -> None:
+    """Make a link of the manifest at home.
+
+    Raises:
+        FileTrouble: it cannot be made.
+    """
+    try:
+        touching(place)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(place)
+        os.symlink(entry.target, place)
+    except OSError as error:
+        raise file_trouble("cannot make link", place, error) from None
+
+
+def write_pieces(places: OutputPlaces, pieces: Sequence[tuple[str, int, bytes]]) -> list[tuple[str, Exception]]:
+    """In a worker: write pieces of streamed files; which could not be written, and why."""
+    failed: list[tuple[str, Exception]] = []
+    for path, offset, data in pieces:
+        try:
+            place = places.of_stream(path)
+            if place is not None:
+                _write_piece(place, offset, data)
+        except (OSError, BadManifest) as error:
+            failed.append((path, error))
+    return failed
+
+
+def _write_piece(place: str, offset: int, data: bytes) -> None:
+    """Write a piece of a streamed file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    touching(place)
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, 0o644)
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.lseek(descriptor, offset, os.SEEK_SET)
+            if offset == 0:
+                os.ftruncate(descriptor, 0)
+        _write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
