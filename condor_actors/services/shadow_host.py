@@ -90,7 +90,7 @@ class ShadowHostService(Service):
     def startService(self) -> None:  # noqa: N802 - Twisted's name
         """Dial the schedd."""
         Service.startService(self)
-        from condor_actors.daemons.shadow.shadow_host import make_shadow_host
+        from condor_actors.daemons.shadow.host_daemon import make_shadow_host
         from condor_actors.transfer.client import BulkClient
         from condor_actors.wire.membership import RevocationWatch
 

@@ -28,8 +28,9 @@ from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.job_accounts import User
 from condor_actors.daemons.schedd.schedd import ScheddDaemon, ScheddEdges
 from condor_actors.daemons.schedd.spool import Spool
+from condor_actors.daemons.shadow.host_daemon import ShadowHostDaemon
 from condor_actors.daemons.shadow.input_files import FileCache
-from condor_actors.daemons.shadow.shadow_host import HostEdges, ShadowHostDaemon
+from condor_actors.daemons.shadow.shadow_host import HostEdges
 from condor_actors.messages.claim import ClaimGranted, ClaimsRenewed, ReleaseClaim, RenewClaims, RequestClaim
 from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Refused
 from condor_actors.messages.manifest import FileEntry

@@ -6,22 +6,17 @@ connection and the user log.  What touches a file happens beside the turn, by a 
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
-import attrs
-from twisted.internet.defer import Deferred, DeferredList, succeed
+from twisted.internet.defer import DeferredList, succeed
 from twisted.python.failure import Failure
 
 from condor_actors.actors import CoreActor
-from condor_actors.actors.workers import InWorker, NoAnswer
+from condor_actors.actors.workers import NoAnswer
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, unparse
-from condor_actors.cores.shadow.chirp_rights import ChirpLimits
-from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome, KeepCheckpoint
+from condor_actors.cores.shadow.shadow_checkpoint import KeepCheckpoint
 from condor_actors.cores.shadow.shadow_events import (
     BlobsFailed,
     BlobsSent,
@@ -29,8 +24,6 @@ from condor_actors.cores.shadow.shadow_events import (
     InputsFailed,
     InputsReady,
     Log,
-    OutputsFailed,
-    OutputsHome,
     OutputsNewer,
     PrepareInputs,
     Report,
@@ -42,75 +35,34 @@ from condor_actors.cores.shadow.shadow_events import (
 )
 from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
-from condor_actors.cores.starter.run_spec import appends_output
 from condor_actors.daemons.shadow.chirp_home import ChirpHome
 from condor_actors.daemons.shadow.file_trouble import FileTrouble
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
-from condor_actors.daemons.shadow.input_files import FileCache, Inputs, Outgoing, gather_inputs, manifest_file
-from condor_actors.daemons.shadow.output_files import OutputPlaces, place_inline, write_pieces
+from condor_actors.daemons.shadow.input_files import Inputs, Outgoing, gather_inputs, manifest_file
+from condor_actors.daemons.shadow.output_transfer import OutputTransfer, first_error
+from condor_actors.daemons.shadow.shadow_edges import ShadowEdges
 from condor_actors.daemons.shadow.strangers import refuse_stranger
+from condor_actors.daemons.shadow.stream_writer import StreamWriter
 from condor_actors.effects import Effect
-from condor_actors.messages.codec import MalformedMessage, decode_parts
 from condor_actors.messages.codes import HoldCode, JobEventType, Universe
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
 from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
-from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import ChirpCall, RunProgress
 from condor_actors.messages.shadow_host import RunEnded, StartRun
-from condor_actors.transfer.manifest import INLINE_TOTAL_BYTES, BadManifest, check_manifest
+from condor_actors.transfer.manifest import INLINE_TOTAL_BYTES
 from condor_actors.userlog.paths import log_paths
-from condor_actors.userlog.writer import FAILED, UserLogs
+from condor_actors.userlog.writer import FAILED
 
-__all__ = ["Bulk", "Shadow", "ShadowEdges"]
+__all__ = ["Shadow"]
 
 MANIFEST_BYTES = 300_000
 MANIFEST_INLINE_BYTES = 256 << 20
-MANIFEST_LIMIT_BYTES = 512 << 20
 MAX_LARGE_FILES = 2_000
 MAX_PROPS = 100
 OF_NODE_0 = frozenset({JobEventType.EXECUTE, JobEventType.IMAGE_SIZE, JobEventType.FILE_TRANSFER,
                        JobEventType.JOB_SUSPENDED, JobEventType.JOB_UNSUSPENDED})
 """Events that a job has once, whoever else of its gang could tell of them."""
 RELAY_PATIENCE_S = 25.0
-
-
-class Bulk(Protocol):
-    """What a shadow needs of the bulk transfers (``transfer.client.BulkClient``)."""
-
-    def put(self, node: str, key: str, digest: str, size_bytes: int, source: str) -> Deferred[None]:
-        """Give a file's content to a node."""
-
-    def fetch_file(self, node: str, key: str, digest: str, size_bytes: int, target: str,
-                   mode: int = 0o644) -> Deferred[None]:
-        """Get a file from a node."""
-
-    def fetch_bytes(self, node: str, key: str, digest: str, limit_bytes: int) -> Deferred[bytes]:
-        """Get a content from a node into memory."""
-
-
-@attrs.frozen(kw_only=True)
-class ShadowEdges:
-    """What all shadows of a host share.
-
-    Attributes:
-        logs: user logs.
-        cache: digests of files.
-        bulk: bulk transfers.
-        kept_folder: where evicted runs of a job leave files for the next.
-        domain: the file system domain of this machine.
-        in_thread: runs what touches the owner's files.
-        owner_uid: whose jobs these are; root's are run by a process that may be nobody's.
-        chirp: what jobs may do here while they run.
-    """
-
-    logs: UserLogs
-    cache: FileCache
-    bulk: Bulk
-    kept_folder: Callable[[str], str]
-    domain: str
-    in_thread: InWorker
-    owner_uid: int = attrs.field(factory=os.getuid)
-    chirp: ChirpLimits = attrs.field(factory=ChirpLimits)
 
 
 class Shadow(CoreActor):
@@ -132,10 +84,9 @@ class Shadow(CoreActor):
         job["ShouldTransferFiles"] = "YES" if self._transfers else "NO"
         super().__init__(self._make_core(order, job, key))
         self._key = key
-        self._no_room = False
         self._progress: Delivery | None = None
-        self._bring_later: BringOutputs | None = None
-        self._streams: deque[tuple[Sequence[tuple[str, int, bytes]], Delivery]] = deque()
+        self._streams = StreamWriter(self)
+        self._outputs = OutputTransfer(self, key, self._event, self._later)
         self._sources: dict[str, tuple[str, int]] = {}
         self._manifest_file = ""
         self._all_inline = False
@@ -251,11 +202,13 @@ class Shadow(CoreActor):
         elif isinstance(effect, SendBlobs):
             self._send_blobs(effect.digests)
         elif isinstance(effect, BringOutputs):
-            self._bring(effect)
+            self._streams.when_written(lambda: self._outputs.bring(effect))  # they are outputs too
         elif isinstance(effect, KeepCheckpoint):
-            self._keep_checkpoint(effect)
+            self._outputs.keep_checkpoint(effect)
         elif isinstance(effect, WriteStreams):
-            self._write_streams(effect)
+            assert self._progress is not None
+            delivery, self._progress = self._progress, None
+            self._streams.write(effect.pieces, delivery)
         elif isinstance(effect, Watch):
             self.context.watch(self.core.order.starter_node)
         else:
@@ -291,8 +244,12 @@ class Shadow(CoreActor):
             return
         self._gather_inputs(INLINE_TOTAL_BYTES)
 
+    def kept_folder(self) -> str:
+        """Where an evicted run of the job leaves files for the next."""
+        return self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
+
     def _gather_inputs(self, inline_bytes: int) -> None:
-        edges, kept = self._edges, self._kept_folder() if self._transfers else None
+        edges, kept = self._edges, self.kept_folder() if self._transfers else None
         if kept is None and edges.logs.lately_written(self.core.job):  # nothing that could block
             self.context.defer_to_turn(succeed(Inputs("", (), Outgoing((), {}))), self._prepared)
             return
@@ -372,180 +329,7 @@ class Shadow(CoreActor):
 
     def _sent(self, result: Any) -> None:
         if isinstance(result, Failure):
-            error = _first_error(result)
+            error = first_error(result)
             self._event(BlobsFailed(str(error), local=getattr(error, "code", "") in ("local", "changed")))
         else:
             self._event(BlobsSent())
-
-    # ---- outputs
-
-    def _bring(self, effect: BringOutputs) -> None:
-        if self._streams:  # they are outputs too
-            self._bring_later = effect
-            return
-        kept = self._kept_folder() if effect.keep else ""
-        self._bring_files(_Bringing(kept, OutputsHome, OutputsFailed), effect.entries, effect.manifest_digest)
-
-    def _keep_checkpoint(self, effect: KeepCheckpoint) -> None:
-        def failed(reason: str, subcode: int = 0, remote: bool = False) -> CheckpointHome:
-            return CheckpointHome(effect.number, f"checkpoint {effect.number} cannot be kept: {reason}")
-
-        bringing = _Bringing(self._kept_folder(), lambda size: CheckpointHome(effect.number, "", size), failed)
-        self._bring_files(bringing, effect.entries, effect.manifest_digest)
-
-    def _kept_folder(self) -> str:
-        return self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
-
-    def _bring_files(self, bringing: _Bringing, entries: tuple[FileEntry, ...], digest: str) -> None:
-        if not digest:
-            self._bring_entries(bringing, entries)
-            return
-        fetching = self._edges.bulk.fetch_bytes(self.core.order.starter_node, self._key, digest, MANIFEST_LIMIT_BYTES)
-        self.context.defer_to_turn(fetching, lambda result: self._manifest_here(bringing, result))
-
-    def _manifest_here(self, bringing: _Bringing, result: Any) -> None:
-        if isinstance(result, Failure):
-            self._event(bringing.failed(result.getErrorMessage(), remote=True))
-            return
-        try:
-            entries = decode_parts(FileEntry, result)
-        except MalformedMessage as error:
-            self._event(bringing.failed(f"the list of outputs cannot be read: {error}", remote=True))
-            return
-        self._bring_entries(bringing, entries)
-
-    def _bring_entries(self, bringing: _Bringing, entries: tuple[FileEntry, ...]) -> None:
-        """Write what came along and fetch the rest."""
-        if bringing.kept and len(entries) == 0:
-            self._later(bringing.home(0))
-            return
-        places = OutputPlaces(self.core.job, bringing.part or None, appends_output(self.core.job))
-        self.context.defer_to_turn(self._edges.in_thread(_place, entries, places, bringing.part),
-                                   lambda result: self._placed(bringing, result, entries))
-
-    def _placed(self, bringing: _Bringing, result: Any, entries: tuple[FileEntry, ...]) -> None:
-        """What came along is at home; fetch the rest."""
-        if isinstance(result, Failure):
-            self._event(_output_trouble(bringing, result))
-            return
-        fetches = [self._edges.bulk.fetch_file(self.core.order.starter_node, self._key, entry.digest, entry.size_bytes,
-                                               target, entry.mode) for entry, target in result]
-        size = sum(entry.size_bytes for entry in entries)
-        if fetches:
-            self.context.defer_to_turn(DeferredList(fetches, fireOnOneErrback=True, consumeErrors=True),
-                                       lambda fetched: self._fetched(bringing, fetched, size))
-        else:
-            self._brought(bringing, size)
-
-    def _fetched(self, bringing: _Bringing, result: Any, size: int) -> None:
-        if isinstance(result, Failure):
-            error = _first_error(result)
-            local = getattr(error, "code", "") == "local" or isinstance(error, OSError)
-            number = getattr(error, "number", 0) or getattr(error, "errno", 0) or 0
-            self._event(bringing.failed(str(error), number, remote=not local))
-        else:
-            self._brought(bringing, size)
-
-    def _brought(self, bringing: _Bringing, size: int) -> None:
-        """Everything is here; what is kept takes the place of what was kept before, at once; outputs end its use."""
-        work = self._edges.in_thread(bringing.take_place, self._kept_folder())
-        self.context.defer_to_turn(work, lambda result: self._event(
-            _output_trouble(bringing, result) if isinstance(result, Failure) else bringing.home(size)))
-
-    def _write_streams(self, effect: WriteStreams) -> None:
-        """Write what came, after what came before, and then answer: what finds no room is sent again."""
-        assert self._progress is not None
-        delivery, self._progress = self._progress, None
-        self._streams.append((effect.pieces, delivery))
-        if len(self._streams) == 1:
-            self._write_next()
-
-    def _write_next(self) -> None:
-        pieces, delivery = self._streams[0]
-        work = self._edges.in_thread(write_pieces, OutputPlaces(self.core.job), pieces)
-        self.context.defer_to_turn(work, lambda result: self._written(result, delivery))
-
-    def _written(self, result: Any, delivery: Delivery) -> None:
-        """The starter may send the next piece, or has to send this one again."""
-        if isinstance(result, Failure):
-            result.trap(NoAnswer)
-            error: Any = result.value
-            result = [(error.filename, error)]
-        had_none, self._no_room = self._no_room, False
-        for path, error in result:
-            full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-            self._no_room |= full
-            if not (full and had_none):
-                self.context.log.error("stream {path} of {run}: {error}", path=path, run=self.core.order.run_id,
-                                       error=error)
-        self.context.reply(delivery, Refused(code="busy", text="no room at home") if self._no_room else Done())
-        self._streams.popleft()
-        if self._streams:
-            self._write_next()
-        elif self._bring_later is not None:
-            effect, self._bring_later = self._bring_later, None
-            self._bring(effect)
-
-
-@attrs.frozen
-class _Bringing:
-    """Files on their way home: where those for the next run are kept (empty: they are the job's outputs), what to say
-    when all are here (with their size), or not."""
-
-    kept: str
-    home: Callable[[int], Any]
-    failed: Callable[..., Any]
-
-    @property
-    def part(self) -> str:
-        """Where they lie until all are here."""
-        return f"{self.kept}.part" if self.kept else ""
-
-    def take_place(self, kept: str) -> None:
-        """In a worker: put them in the place of what was kept before; one of the two is there at every moment.
-        Outputs end the use of what was kept in ``kept``.
-
-        Raises:
-            OSError: it cannot be done.
-        """
-        if not self.kept:
-            for folder in (kept, f"{kept}.old", f"{kept}.part"):
-                if os.path.isdir(folder):
-                    shutil.rmtree(folder, ignore_errors=True)
-        elif os.path.isdir(self.part):
-            old = f"{self.kept}.old"
-            shutil.rmtree(old, ignore_errors=True)
-            if os.path.isdir(self.kept):
-                os.rename(self.kept, old)
-            os.rename(self.part, self.kept)
-            shutil.rmtree(old, ignore_errors=True)
-
-
-def _place(entries: Sequence[FileEntry], places: OutputPlaces, part: str) -> list[tuple[FileEntry, str]]:
-    """In a worker: write what came along with a manifest; what has to be fetched, and where it belongs.
-
-    Raises:
-        BadManifest, FileTrouble, OSError: it cannot be done.
-    """
-    check_manifest(entries)
-    if part:
-        shutil.rmtree(part, ignore_errors=True)
-        os.makedirs(part, exist_ok=True)
-    place_inline(entries, places)
-    return [(entry, os.path.realpath(place)) for entry in entries if entry.kind == "file" and entry.inline is None
-            and (place := places.of(entry.path)) is not None]
-
-
-def _output_trouble(bringing: _Bringing, failure: Failure) -> Any:
-    """Why outputs are not at home."""
-    error: Any = failure.value
-    if failure.check(BadManifest, FileTrouble):
-        return bringing.failed(str(error), getattr(error, "subcode", 0))
-    failure.trap(OSError)
-    return bringing.failed(f"cannot write {error.filename}: {error.strerror}", error.errno or 0)
-
-
-def _first_error(failure: Failure) -> Any:
-    """What went wrong first among several transfers."""
-    value: Any = failure.value
-    return value.subFailure.value if hasattr(value, "subFailure") else value

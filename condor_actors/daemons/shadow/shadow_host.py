@@ -9,39 +9,34 @@ another takes the run up as it would a dead host's: its program goes on.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import attrs
-from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.python.failure import Failure
 
 from condor_actors import accounts
-from condor_actors.actors import Actor, ActorSystem, ChildDown, World
-from condor_actors.actors.workers import InWorker, Workers
+from condor_actors.actors import Actor, ChildDown
+from condor_actors.actors.workers import InWorker
 from condor_actors.actors.world import make_secret
 from condor_actors.classads import ClassAd
-from condor_actors.config import Config
 from condor_actors.cores.shadow.chirp_rights import ChirpLimits
 from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
-from condor_actors.daemons.shadow.grid_manager import GridEdges, GridManager, no_grid
+from condor_actors.daemons.shadow.become_user import home_environment
+from condor_actors.daemons.shadow.grid_manager import GridEdges, no_grid
 from condor_actors.daemons.shadow.grid_shadow import GridShadow
-from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, AskSchedd, ShadowReport
+from condor_actors.daemons.shadow.host_messages import AskSchedd, ShadowReport
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
-from condor_actors.daemons.shadow.shadow import Bulk, Shadow, ShadowEdges
+from condor_actors.daemons.shadow.shadow import Shadow
+from condor_actors.daemons.shadow.shadow_edges import Bulk, ShadowEdges
 from condor_actors.daemons.shadow.standard_shadow import StandardEdges, StandardShadow
 from condor_actors.daemons.shadow.strangers import refuse_stranger
-from condor_actors.machine.native.sessions import NativeSessions
-from condor_actors.machine.privilege.secret_memory import keep_private
 from condor_actors.machine.run.launch import Launcher
-from condor_actors.machine.run.users import Account, account_of_uid
+from condor_actors.machine.run.users import Account
 from condor_actors.messages.codes import HoldCode, Universe
 from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
@@ -59,9 +54,8 @@ from condor_actors.messages.shadow_host import (
 )
 from condor_actors.userlog.paths import log_paths
 from condor_actors.userlog.writer import UserLogs
-from condor_actors.wire.nodes import tls_node
 
-__all__ = ["HostEdges", "ShadowHostActor", "ShadowHostDaemon", "become_user", "make_shadow_host"]
+__all__ = ["HostEdges", "HostRecord", "ShadowHostActor"]
 
 UNSETTLED_PATIENCE_S = 2400.0
 """How long a host without a schedd keeps an end that nobody has committed."""
@@ -69,8 +63,8 @@ UNSETTLED_PATIENCE_S = 2400.0
 SCHEDD_PATIENCE_S = 30.0
 NOTICES_REMEMBERED = 10_000
 MAX_CRASHES = 3
-BECOME_AGAIN_S = 0.5
 """A run whose shadow has crashed more often is given up."""
+BECOME_AGAIN_S = 0.5
 
 
 @attrs.frozen(kw_only=True)
@@ -415,130 +409,3 @@ def _shadow(run_id: str) -> Address:
     return Address("", f"shadow/{run_id}")
 
 
-class ShadowHostDaemon:
-    """See ``docs/architecture.md``, "The edges of a daemon"."""
-
-    name = "shadow-host"
-
-    def __init__(self, world: World, edges: HostEdges) -> None:
-        self._edges = edges
-        self._record = HostRecord()
-        self.system: ActorSystem = world.make_system()
-
-    def start(self) -> None:
-        """Dial the schedd."""
-        self.system.spawn(SHADOW_HOST.actor, lambda: ShadowHostActor(self._edges, self._record), inbox_limit=100_000)
-
-    def stop(self, graceful: bool) -> Deferred[None]:
-        """Write what waits for the logs."""
-        return self._edges.logs.flush()
-
-    def reconfigure(self, config: Config) -> None:
-        """A host lives with the configuration that it was started with."""
-
-    def ad(self) -> ClassAd:
-        """A host advertises nothing; this is for the manhole."""
-        return ClassAd({"MyType": "ShadowHost", "Name": self._edges.host_id})
-
-
-def home_environment() -> dict[str, str]:
-    """What a program of the user's finds in its environment here."""
-    names = ("HOME", "LOGNAME", "USER", "PATH", "SHELL", "LANG", "CONDOR_CONFIG", "TZ")
-    return {name: os.environ[name] for name in names if name in os.environ}
-
-
-def become_user(name: str, uid: int, gid: int) -> None:
-    """Make this process the user's for good; nothing to do when it is already.
-
-    Raises:
-        OSError: this process may not, or there is no such user.
-        NotYet: the user database has not said so far what groups the user is in.
-    """
-    if os.getuid() == uid and os.geteuid() == uid:
-        return
-    entry = accounts.numbered(uid)
-    if entry is None:
-        raise OSError(errno.ESRCH, f"there is no user {uid} on this machine")
-    groups, home = accounts.groups_of(attrs.evolve(entry, name=name, gid=gid)), entry.home
-    os.setgroups(groups)
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)
-    keep_private()  # the user's other processes are kept away, whatever fs.suid_dumpable says
-    os.umask(0o022)
-    os.environ.update({"USER": name, "LOGNAME": name, "HOME": home})
-
-
-def _nobody(config: Config) -> tuple[int, int]:
-    """As whom root's jobs do their calls at home: nothing of the pool's runs as root."""
-    name = config.needed_text("NOBODY_USER")
-    entry = accounts.named(name)
-    if entry is None:
-        raise KeyError(name)
-    return entry.uid, entry.gid
-
-
-def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_id: str, bulk: Bulk,
-                     use_credential: Callable[[bytes], None], leave: Callable[[], None], reactor: Any,
-                     become: Callable[[str, int, int], None] = become_user,
-                     endpoint: Callable[[str], IStreamClientEndpoint] | None = None) -> ShadowHostDaemon:
-    """A shadow host on these edges.
-
-    Args:
-        config: the configuration.
-        world: the edges of its actor system.
-        schedd_socket: where the schedd listens.
-        host_id: what the schedd calls this process.
-        bulk: bulk transfers.
-        use_credential: takes the owner's proxy certificate.
-        leave: ends the process.
-        reactor: for mail.
-        become: drops to the owner.
-        endpoint: how nodes are dialled, for the streams of the standard universe; None: no such jobs run here.
-    """
-    # What is imported later is imported now: the owner may not be able to read where Python lies.
-    import encodings.ascii
-    import encodings.idna
-    import encodings.latin_1  # noqa: F401
-
-    import twisted.mail.smtp  # noqa: F401
-
-    from condor_actors.machine.run.launch import PosixLauncher
-    from condor_actors.machine.supervisor.mail import Mailer
-
-    sessions = NativeSessions(reactor)
-
-    active: set[str] = set()
-
-    def server() -> IStreamClientEndpoint | None:
-        host = (config.text("CKPT_SERVER_HOST") or "").strip()
-        if not host or not config.boolean("USE_CKPT_SERVER") or endpoint is None:
-            return None
-        try:
-            return endpoint(str(tls_node(host, config.integer("CKPT_SERVER_PORT"))))
-        except ValueError as error:
-            world.log.warn("CKPT_SERVER_HOST = {host}: {error}", host=host, error=error)
-            return None
-
-    def standard(spool: str) -> StandardEdges:
-        assert endpoint is not None
-        return StandardEdges(
-            server=server, active=active,
-            reactor=reactor, sessions=sessions, endpoint=endpoint, environment=home_environment(),
-            folder=lambda job: Path(spool or "/nonexistent") / "checkpoints" / job,
-            identity=lambda: _nobody(config) if os.getuid() == 0 else None)
-
-    workers = Workers(reactor, config.seconds("USER_FILE_TIMEOUT"))
-    logs = UserLogs(world.reactor_time, sync=config.boolean("ENABLE_USERLOG_FSYNC"),
-                    lock=config.boolean("ENABLE_USERLOG_LOCKING"), log=world.log, in_worker=workers.run)
-    edges = HostEdges(
-        grid=GridManager(config, reactor, logs, workers.run, home_environment).edges,
-        schedd=Address(f"unix:{Path(schedd_socket)}", "schedd"), host_id=host_id,
-        logs=logs, in_thread=workers.run, cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
-        mail=CompletionMail(world.mail or Mailer(config, reactor), config.needed_text("UID_DOMAIN")),
-        launcher=PosixLauncher(reactor), become=become, use_credential=use_credential, leave=leave,
-        standard=standard if endpoint is not None else None,
-        local_account=lambda: account_of_uid(_nobody(config)[0]) if os.getuid() == 0 else None,
-        chirp=config.settings(ChirpLimits, folders=tuple(config.list_of("LIMIT_DIRECTORY_ACCESS")),
-                              delayed=tuple(config.list_of("CHIRP_DELAYED_UPDATE_PREFIX"))),
-    )
-    return ShadowHostDaemon(world, edges)

@@ -10,11 +10,9 @@ over TLS from the starter host, and the job's
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import socket
-import stat
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -40,14 +38,16 @@ from condor_actors.cores.shadow.standard_run import (
     ProgramExited,
     StandardRun,
 )
-from condor_actors.cores.starter.run_spec import NULL, BadJob, read_spec
+from condor_actors.cores.starter.run_spec import NULL
 from condor_actors.daemons.shadow.remote_checkpoint_store import RemoteCheckpointStore
-from condor_actors.daemons.shadow.shadow import Shadow, ShadowEdges
+from condor_actors.daemons.shadow.shadow import Shadow
+from condor_actors.daemons.shadow.shadow_edges import ShadowEdges
+from condor_actors.daemons.shadow.standard_task import Unusable, make_task
 from condor_actors.effects import Effect
 from condor_actors.machine.native.calls import call_names
 from condor_actors.machine.native.image import ImageDamaged, read_image
 from condor_actors.machine.native.sessions import NativeSessions
-from condor_actors.machine.native.shadow import EventKind, ShadowEvent, Task
+from condor_actors.machine.native.shadow import EventKind, ShadowEvent
 from condor_actors.machine.standard.channel import HomeChannel
 from condor_actors.machine.standard.checkpoint_folder import CheckpointFolder, GoodImage
 from condor_actors.machine.standard.submit_endpoint import SubmitEndpoint
@@ -61,9 +61,6 @@ from condor_actors.transfer.image_pieces import ImageList
 __all__ = ["StandardEdges", "StandardShadow"]
 
 TAIL_BYTES = 256 * 1024
-INCREMENTS_FROM = 64 << 20
-"""Bytes of a whole checkpoint from which on increments to it pay: a smaller one travels as the pieces that changed.  A
-checkpoint server keeps whole ones."""
 SPARES = 2
 """Connections that are kept for the next helpers of a program that has started some."""
 _READS = (0, 17, 19, 295, 327, 40, 326)
@@ -305,13 +302,13 @@ class StandardShadow(Shadow):
         opened: list[int] = []
         theirs: socket.socket | None = None
         try:
-            task = self._task(opened)
+            task = make_task(self.core, self._folder, self._good, self._standard, opened)
             if direct is not None:
                 ours, task = direct, attrs.evolve(task, direct=True, spares=True, key=secret)
             else:
                 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
             self._session = self._standard.sessions.open(ours, task, self.context.guarded(self._told))
-        except _Unusable as problem:
+        except Unusable as problem:
             if direct is not None:
                 direct.close()
             self._turn(problem.event)
@@ -325,68 +322,6 @@ class StandardShadow(Shadow):
         if theirs is not None:
             stream.serve(theirs)
         self._turn(HomeOpen(self._good is not None))
-
-    def _task(self, opened: list[int]) -> Task:
-        job = self.core.job
-        try:
-            spec = read_spec(job)
-        except BadJob as error:
-            raise _Unusable(str(error), HoldCode.FAILED_TO_CREATE_PROCESS, 0) from None
-        try:
-            self._folder.make()
-        except OSError as error:
-            raise _Unusable(f"{self._folder.path}: {error.strerror}", HoldCode.UNABLE_TO_OPEN_OUTPUT,
-                            error.errno or 0) from None
-        identity = self._standard.identity()
-        environment = {**self._standard.environment, "_CONDOR_JOB_IWD": spec.iwd,
-                       "_CONDOR_SLOT": self.core.order.slot_name.partition("@")[0], **spec.environment}
-        return Task(
-            program=spec.program, arguments=[spec.program, *spec.arguments], environment=environment,
-            directory=spec.iwd, image=self._folder.image, journal_from_start=True,
-            standard_fds=self._standard_files(opened, identity),
-            identity=identity, job_root=job.get_str("JobRoot") or None,
-            increments=0 if self._standard.server() else INCREMENTS_FROM)
-
-    def _standard_files(self, opened: list[int], identity: tuple[int, int] | None) -> tuple[int, int, int]:
-        """Open them as the owner; a program that goes on finds them where it left them."""
-        job, iwd = self.core.job, self.core.job.get_str("Iwd", "/")
-        positions = self._positions()
-        found: dict[str, int] = {}
-
-        def opening(number: int, attribute: str, code: int, flags: int) -> int:
-            name = job.get_str(attribute) or NULL
-            path = os.path.join(iwd, name)
-            if number and path in found:
-                return found[path]
-            try:
-                descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY, 0o644)
-            except OSError as error:
-                raise _Unusable(f"{path}: {error.strerror}", code, error.errno or 0) from None
-            opened.append(descriptor)
-            if number:
-                found[path] = descriptor
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                if identity is not None and number:
-                    os.fchown(descriptor, *identity)
-                os.lseek(descriptor, positions.get(number, 0), os.SEEK_SET)
-            return descriptor
-
-        if not os.path.isdir(iwd):
-            raise _Unusable(f"{iwd}: no such directory", HoldCode.IWD_ERROR, errno.ENOENT)
-        output = os.O_WRONLY | os.O_CREAT | (0 if self._good is not None else os.O_TRUNC)
-        return (opening(0, "In", HoldCode.UNABLE_TO_OPEN_INPUT, os.O_RDONLY),
-                opening(1, "Out", HoldCode.UNABLE_TO_OPEN_OUTPUT, output),
-                opening(2, "Err", HoldCode.UNABLE_TO_OPEN_OUTPUT, output))
-
-    def _positions(self) -> dict[int, int]:
-        """How far the standard files had been read and written when the checkpoint was taken."""
-        if self._good is None:
-            return {}
-        with contextlib.suppress(ImageDamaged, OSError):
-            image = read_image(self._good.newest)
-            return {int(file.path.removeprefix("number ")): file.offset for file in image.files
-                    if file.kind == "standard" and file.path.startswith("number ")}
-        return {}
 
     def _close_home(self) -> None:
         stream, self._stream = self._stream, None
@@ -501,11 +436,3 @@ class StandardShadow(Shadow):
                 local_cpu_s=found.served_ns / 1e9,
                 by_name=tuple((names.get(number, f"call_{number}"), count)
                               for number, count in sorted(calls.items(), key=lambda each: -each[1]))))
-
-
-class _Unusable(Exception):
-    """The job cannot be run as it is."""
-
-    def __init__(self, reason: str, code: int, subcode: int) -> None:
-        super().__init__(reason)
-        self.event = HomeFailed(reason, code, subcode)

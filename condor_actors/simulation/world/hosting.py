@@ -23,8 +23,9 @@ from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.schedd import ScheddDaemon, ScheddEdges
 from condor_actors.daemons.schedd.spool import Spool
+from condor_actors.daemons.shadow.host_daemon import ShadowHostDaemon
 from condor_actors.daemons.shadow.input_files import FileCache
-from condor_actors.daemons.shadow.shadow_host import HostEdges, ShadowHostDaemon
+from condor_actors.daemons.shadow.shadow_host import HostEdges
 from condor_actors.daemons.starter.starter_host import StarterHostDaemon
 from condor_actors.daemons.web import web
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
