@@ -150,13 +150,13 @@ class Schedd:
             return fetch_jobs(there, [QueryJobs(ids=part, constraint=constraint) for part in _parts(ids)])
 
     def submit_jobset(self, *_: object) -> None:
-        """Refused: there are no job sets.
+        """Refused: files of job sets are for people.
 
         Raises:
             NotSupported: always.
         """
-        raise NotSupported("there are no job sets; give the jobs a batch_name, "
-                           "which condor_q shows as one line")
+        raise NotSupported("files of job sets are read by htcondor jobset submit; from a program, submit descriptions "
+                           "with jobset = NAME")
 
     # -- questions
 
@@ -190,6 +190,10 @@ class Schedd:
     def autoclusters(self, constraint: str | Expr | None = None) -> list[ClassAd]:
         """What jobs that no slot can tell apart want, and how many they are (AutoClusterId, JobCount, JobIds)."""
         return list(self._ads("autoclusters", constraint, (), None, 0))
+
+    def job_sets(self, constraint: str | Expr | None = None, *, owner: str = "") -> list[ClassAd]:
+        """The sets that have jobs in the queue: JobSetId, JobSetName, Owner, and how many jobs are how (NumIdle …)."""
+        return list(self._ads("jobsets", constraint, (), None, 0, owner=owner))
 
     def _ads(self, source: str, constraint: str | Expr | None, projection: Sequence[str], jobs: Jobs | None,
              limit: int, *, owner: str = "", since: str = "") -> Iterator[ClassAd]:

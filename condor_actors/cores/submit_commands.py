@@ -83,7 +83,7 @@ transfer_input TransferIn; transfer_input_files TransferInput; transfer_output T
 want_graceful_removal WantGracefulRemoval; want_job_networking WantJobNetworking;
 transfer_output_files TransferOutput; transfer_output_remaps TransferOutputRemaps; universe JobUniverse;
 when_to_transfer_output WhenToTransferOutput; dagman_log DAGManNodesLog; job_root JobRoot; batch_id JobBatchId;
-dag_node_name DAGNodeName; dagman_job_id DAGManJobId; periodic_checkpoint PeriodicCheckpoint;
+dag_node_name DAGNodeName; dagman_job_id DAGManJobId; jobset JobSetName; periodic_checkpoint PeriodicCheckpoint;
 deferral_time DeferralTime; deferral_window DeferralWindow; deferral_prep_time DeferralPrepTime;
 cron_minute CronMinute; cron_hour CronHour; cron_day_of_month CronDayOfMonth; cron_month CronMonth;
 cron_day_of_week CronDayOfWeek; cron_window; cron_prep_time; noop_job IsNoopJob; noop_job_exit_code NoopJobExitCode;
@@ -157,7 +157,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("WantParallelScheduling WantParallelScheduling; rendezvousdir; parallel_script_shadow ParallelScriptShadow; "
      "parallel_script_starter ParallelScriptStarter", "several machines are claimed for one job in the parallel "
      "universe alone, and no scripts are run around its nodes", "Use universe = parallel with machine_count."),
-    ("jobset JobSetName", "jobs are not gathered in sets", "Use batch_name to see them together."),
     ("checkpoint_destination CheckpointDestination", "checkpoints are kept by the submit machine",
      "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
     ("output_destination OutputDestination", "output is brought to the submit machine",

@@ -19,7 +19,7 @@ class QueryJobs:
         source: ``queue``, ``history`` (newest first), ``epochs`` (of every run that has ended, newest first) or
             ``autoclusters``: ads with the significant attributes of the jobs asked for, AutoClusterId, JobCount and
             JobIds, one for each autocluster; ``constraint`` is then one on these ads.  ``factories``: an ad for each
-            cluster that makes its jobs as they are needed.
+            cluster that makes its jobs as they are needed.  ``jobsets``: an ad for each set of jobs.
         ids: (cluster, proc) pairs, proc -1 for a whole cluster; empty: all.
         owner: only this user's; empty: all.
         constraint: ClassAd text; empty: none.

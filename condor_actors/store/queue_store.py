@@ -22,6 +22,7 @@ from condor_actors.cores.schedd.queue_operations import (
     ArchiveJob,
     DropClaim,
     DropCluster,
+    DropCounters,
     DropHost,
     DropItems,
     DropNotices,
@@ -262,8 +263,14 @@ def _drop_cluster(connection: sqlite3.Connection, operations: Sequence[DropClust
         connection.executemany(f"DELETE FROM {table} WHERE cluster = ?", [(each.cluster,) for each in operations])
 
 
+def _drop_counters(connection: sqlite3.Connection, operations: Sequence[DropCounters]) -> None:
+    connection.executemany("DELETE FROM counters WHERE name = ?",
+                           [(name,) for each in operations for name in each.names])
+
+
 _WRITERS: dict[type, _Writer] = {
     SaveCounter: _many("INSERT OR REPLACE INTO counters (name, value) VALUES (?, ?)", "name", "value"),
+    DropCounters: _drop_counters,
     SaveCluster: _many("INSERT OR REPLACE INTO clusters (cluster, owner, total, version, ad) VALUES (?, ?, ?, ?, ?)",
                        "cluster", "owner", "total", "version", "ad"),
     DropCluster: _drop_cluster,

@@ -82,3 +82,49 @@ def test_a_dag_is_submitted_and_no_other_job_is_one(pool: PersonalPool) -> None:
     cluster = pool.submit("executable = /bin/true\nrequirements = false\nqueue\n")
     assert f"Job {cluster} is not a DAG" in pool.tool("htcondor", "dag", "status", str(cluster)).stderr
     pool.run("condor_rm", str(cluster))
+
+
+JOB_SET = """name = Models
+iterator = table who, what {
+    ada,1
+    bob,2
+}
+job {
+    executable = /bin/echo
+    transfer_executable = false
+    arguments = $(who) $(what)
+    output = first.$(who)
+}
+job n=what {
+    executable = /bin/echo
+    transfer_executable = false
+    arguments = $(n)
+    output = second.$(n)
+    requirements = false
+}
+"""
+
+
+def test_a_job_set_from_submit_to_remove(pool: PersonalPool) -> None:
+    assert "No active job sets found." in pool.tool("htcondor", "jobset", "list").stderr
+    (pool.work / "my.set").write_text(JOB_SET)
+    done = pool.tool("htcondor", "jobset", "submit", "my.set")
+    assert done.stderr == "Submitted job set Models containing 2 job clusters.\n"
+    assert pool.tool("htcondor", "jobset", "list").stdout == "JOB_SET_NAME\nModels\n"
+    assert pool.tool("htcondor", "jobset", "list", "--allusers").stdout.splitlines()[1].split()[1] == "Models"
+    heads, row = pool.run("condor_q", "-jobset").split("\n")[-3:-1]
+    assert heads.split() == ["JOBSETID", "NAME", "OWNER", "COMPLETE", "REMOVED", "IDLE", "RUNNING", "HELD"]
+    assert row.split()[1] == "Models"
+    until(lambda: "2 jobs completed" in pool.tool("htcondor", "jobset", "status", "models").stderr, "two jobs' end")
+    told = pool.tool("htcondor", "jobset", "status", "Models").stderr.splitlines()
+    assert told[-4] == "Models currently has 2 jobs idle, 0 jobs running, and 2 jobs completed."
+    assert told[-3] == "Models contains:"
+    assert all("with 2 total jobs" in line for line in told[-2:])
+    assert (pool.work / "first.bob").read_text() == "bob 2\n"
+    (pool.work / "my.set").write_text(JOB_SET.replace("    requirements = false", "universe = java"))
+    wrong = pool.tool("htcondor", "jobset", "submit", "my.set")
+    assert (wrong.returncode, "my.set, line 17" in wrong.stderr or wrong.stderr) == (1, True)
+    assert pool.tool("htcondor", "jobset", "remove", "Models").stderr == (
+        "Removed 2 jobs matching job set Models for user " + pool.run("id", "-un").strip() + ".\n")
+    gone = pool.tool("htcondor", "jobset", "status", "Models")
+    assert (gone.returncode, "No active job sets found matching" in gone.stderr) == (1, True)

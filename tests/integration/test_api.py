@@ -134,7 +134,7 @@ def test_what_is_wrong_is_said(work: Path) -> None:
     schedd = condor.Schedd()
     with pytest.raises(condor.SubmitError, match="/no/such"):
         schedd.submit({"executable": "/no/such"})
-    with pytest.raises(condor.NotSupported, match="batch_name"):
+    with pytest.raises(condor.NotSupported, match="jobset = NAME"):
         schedd.submit_jobset()
     with pytest.raises(condor.ClassAdSyntaxError):
         schedd.query("JobStatus ==")

@@ -93,6 +93,8 @@ class Schedd:
             else:
                 mine = daemons.own_name() if QueryOpt.DefaultMyJobsOnly & opts else ""
                 found = self._queue.query(str(constraint), projection, limit=max(limit, 0), owner=mine)
+                if QueryOpt.IncludeJobsetAds & opts:
+                    found = [*self._queue.job_sets(str(constraint), owner=mine), *found][:limit if limit > 0 else None]
         return _kept((wrapped(ad) for ad in found), callback)
 
     def history(self, constraint: Constraint | None = None, projection: list[str] = [],  # noqa: B006

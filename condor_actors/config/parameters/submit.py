@@ -75,6 +75,12 @@ ROWS = (
         unit="jobs",
         read_by=SCHEDD,
     ),
+    boolean(
+        "USE_JOBSETS",
+        True,
+        "Whether clusters that name a job set (jobset) are gathered in it; if not, such a submission is refused.",
+        read_by=SCHEDD,
+    ),
     integer(
         "MAX_RUNNING_SCHEDULER_JOBS_PER_OWNER",
         200,

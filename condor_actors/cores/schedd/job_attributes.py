@@ -71,7 +71,8 @@ schedd nobody        -      all    ClusterId ProcId Owner User OsUser MyType Tar
 schedd nobody        -      all    TotalSubmitProcs x509UserProxySubject AuthTokenSubject AuthTokenIssuer AuthTokenId
 schedd nobody        -      all    AuthTokenGroups AuthTokenScopes JobMaterializeNextProcId JobMaterializeNextRow
 schedd nobody        -      all    JobMaterializePaused JobMaterializePauseReason JobMaterializeDigestFile
-schedd nobody        -      all    JobMaterializeItemCount
+schedd nobody        -      all    JobMaterializeItemCount JobSetId
+owner  nobody        -      all    JobSetName
 
 # how it is
 owner  nobody        -      all    JobStatus JobUniverse MinHosts MaxHosts ParallelShutdownPolicy

@@ -25,6 +25,7 @@ from condor_actors.cores.schedd.queue_operations import (
     SaveCluster,
     SaveJob,
 )
+from condor_actors.cores.schedd.sets.job_sets import JobSets
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import JobStatus
 from condor_actors.numerals import job_numbers, numeral
@@ -279,11 +280,13 @@ class JobQueue:
         by_owner, by_submitter: job counts of those who have any; everybody: over all.
         next_cluster: the next number to give; stored_cluster: the one that a schedd started again would give.
         changes: what followers have not seen yet.
+        sets: which clusters belong together.
     """
 
     def __init__(self) -> None:
         self.changes = ChangeJournal("1")
         self.clusters: dict[int, Cluster] = {}
+        self.sets = JobSets()
         self.by_owner: dict[str, Counts] = {}
         self.by_submitter: dict[str, Counts] = {}
         self.everybody: Counts = [0] * 8
@@ -298,6 +301,7 @@ class JobQueue:
         for row in snapshot.clusters:
             cluster = Cluster(row.cluster, row.owner, ClassAd.from_bytes(row.ad), row.total, row.version)
             self.clusters[row.cluster] = cluster
+            self.sets.restore(cluster, snapshot.counters)
         for each in snapshot.factories:
             self.clusters[each.cluster].factory = Factory.of(each)
         for number, rows in groupby(snapshot.jobs, attrgetter("cluster")):
@@ -436,15 +440,16 @@ class JobQueue:
         self.changes.note(cluster.number, job.proc)
         self._dirty.pop(job, None)
         archived = ArchiveJob(cluster.number, job.proc, cluster.owner, cluster.version, now_s, job.own, cluster.text)
+        counted = self.sets.left(cluster, job.status)
         if cluster.jobs or cluster.may_make_more:
-            return (archived,)
-        self.forget(cluster)
-        return (archived, DropCluster(cluster.number))
+            return (archived, *counted)
+        return (archived, *counted, *self.forget(cluster))
 
-    def forget(self, cluster: Cluster) -> None:
-        """A cluster has gone."""
+    def forget(self, cluster: Cluster) -> tuple[QueueOperation, ...]:
+        """A cluster has gone; returns what must be persisted."""
         del self.clusters[cluster.number]
         self.changes.note(cluster.number, -1)
+        return (DropCluster(cluster.number), *self.sets.forget(cluster))
 
     # ---- what changed
 
@@ -487,6 +492,7 @@ class JobQueue:
         Raises:
             InvariantBroken: something does not hold; says what.
         """
+        self.sets.validate(self.clusters)
         everybody: Counts = [0] * 8
         by_owner: dict[str, Counts] = {}
         by_submitter: dict[str, Counts] = {}

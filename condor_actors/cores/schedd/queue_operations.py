@@ -8,7 +8,7 @@ from __future__ import annotations
 import attrs
 
 __all__ = [
-    "ArchiveJob", "DropClaim", "DropCluster", "DropHost", "DropItems", "DropNotices", "DropRun", "InsertJobs",
+    "ArchiveJob", "DropClaim", "DropCluster", "DropCounters", "DropHost", "DropItems", "DropNotices", "DropRun", "InsertJobs",
     "QueueOperation", "QueueSnapshot", "SaveClaim", "SaveCluster", "SaveCounter", "SaveFactory", "SaveHost",
     "SaveItems", "SaveJob", "SaveNotice", "SaveRun",
 ]
@@ -20,6 +20,13 @@ class SaveCounter:
 
     name: str
     value: int
+
+
+@attrs.frozen
+class DropCounters:
+    """Numbers that mean nothing any more."""
+
+    names: tuple[str, ...]
 
 
 @attrs.frozen
@@ -193,7 +200,7 @@ class DropNotices:
 
 QueueOperation = (
     SaveCounter | SaveCluster | DropCluster | InsertJobs | SaveJob | ArchiveJob | SaveClaim | DropClaim | SaveRun
-    | DropRun | SaveHost | DropHost | SaveNotice | DropNotices | SaveFactory | SaveItems | DropItems
+    | DropRun | SaveHost | DropHost | SaveNotice | DropNotices | SaveFactory | SaveItems | DropItems | DropCounters
 )
 
 

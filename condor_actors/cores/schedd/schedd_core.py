@@ -32,6 +32,7 @@ from condor_actors.cores.schedd.queue_operations import QueueSnapshot
 from condor_actors.cores.schedd.runs.run_table import RunTable
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
+from condor_actors.cores.schedd.sets.query import sets_page
 from condor_actors.cores.schedd.shadow_host import HostChecked, HostStarted
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.cores.schedd.submission import Submissions
@@ -307,6 +308,8 @@ class ScheddCore:
             if message.source == "autoclusters":
                 return job_query.autoclusters_page(self.context.queue, self.context.autoclusters, message, sight,
                                                    now_s)
+            if message.source == "jobsets":
+                return sets_page(self.context.queue.sets, message, now_s)
             if message.source == "factories":
                 return factories_page(self.context.queue, message, sight, now_s, self.context.settings.spool)
             return job_query.page(self.context.queue, message, sight, now_s)

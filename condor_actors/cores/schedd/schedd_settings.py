@@ -50,6 +50,7 @@ class ScheddSettings:
         super_users: who may act on everybody's jobs.
         max_jobs_running: runs at once.
         max_jobs_per_owner, max_jobs_submitted, max_jobs_per_submission: limits of the queue.
+        uses_sets: whether jobs are gathered in sets.
         job_start_count, job_start_delay_s: so many starts per span; no span: no limit.
         max_start_gap_s: the longest time that a job may keep its owner's next one waiting (NextJobStartDelay).
         job_lease_s: how long a run lives without its shadow.
@@ -97,6 +98,7 @@ class ScheddSettings:
     max_jobs_per_owner: int = setting("MAX_JOBS_PER_OWNER")
     max_jobs_submitted: int = setting("MAX_JOBS_SUBMITTED")
     max_jobs_per_submission: int = setting("MAX_JOBS_PER_SUBMISSION")
+    uses_sets: bool = setting("USE_JOBSETS")
     job_start_count: int = setting("JOB_START_COUNT")
     job_start_delay_s: float = setting("JOB_START_DELAY")
     max_start_gap_s: float = setting("MAX_NEXT_JOB_START_DELAY")

@@ -26,6 +26,7 @@ from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveCounter
 from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.schedd.sets.job_sets import name_objection
 from condor_actors.cores.submit_commands import MAY_BE_REFUSED, objection
 from condor_actors.effects import job_note
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
@@ -254,6 +255,7 @@ class Submissions:
         meter = Meter("the administrator's rules", None, SUBMISSION_STEPS + JOB_STEPS * total)
         self.transform(number, common, [ad for _, ad in rows], meter)
         self.check_commands(common, [ad for _, ad in rows])
+        self.check_set(common, [ad for _, ad in rows])
         for _, ad in rows:
             problem = gang_objection(ad, len(rows))
             if problem:
@@ -334,6 +336,12 @@ class Submissions:
             if problem is not None:
                 raise Invalid(problem)
 
+    def check_set(self, common: ClassAd, jobs: list[ClassAd]) -> None:
+        """The set that jobs name can be theirs."""
+        problem = name_objection(common, jobs, is_on=self._context.settings.uses_sets)
+        if problem:
+            raise Invalid(problem)
+
     @staticmethod
     def check_status(ad: ClassAd) -> None:
         if "jobstatus" in ad.own and ad.get_int("JobStatus", JobStatus.IDLE) not in (JobStatus.IDLE, JobStatus.HELD):
@@ -405,6 +413,7 @@ class Submissions:
     def _queue(self, cluster: Cluster, rows: list[tuple[int, ClassAd]], delivery: Delivery, *, spool: bool) -> None:
         context = self._context
         context.queue.clusters[cluster.number] = cluster
+        context.queue.sets.join(cluster)
         jobs = context.queue.enter_all(cluster, rows)
         context.persist(context.queue.cluster_row(cluster))
         context.persist(InsertJobs(cluster.number, tuple([(job.proc, job.own) for job in jobs])))

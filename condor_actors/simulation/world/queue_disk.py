@@ -129,8 +129,14 @@ def _drop_items(tables: Tables, each: q.DropCluster | q.DropItems) -> None:
         del tables.items[key]
 
 
+def _drop_counters(tables: Tables, each: q.DropCounters) -> None:
+    for name in each.names:
+        tables.counters.pop(name, None)
+
+
 _APPLY: dict[type, Callable[[Tables, Any], Any]] = {
     q.SaveCounter: lambda t, o: t.counters.__setitem__(o.name, o.value),
+    q.DropCounters: _drop_counters,
     q.SaveCluster: lambda t, o: t.clusters.__setitem__(o.cluster, o),
     q.DropCluster: _drop_cluster, q.DropItems: _drop_items,
     q.SaveFactory: lambda t, o: t.factories.__setitem__(o.cluster, o),

@@ -86,7 +86,7 @@ class Answer:
             from condor_actors.tools.analysis.job_analysis import analyze
 
             return ad_output.write(analyze(self))
-        if question.form == "table" or (not question.form and (question.is_autoclusters or question.is_factories)):
+        if question.form == "table" or (not question.form and question.is_no_jobs):
             return self._custom_table()
         names = question.names()
         rows = None if names is None else question.rows(self.ads(names if question.form == "xml" else _plain(names)))
@@ -128,6 +128,8 @@ class Answer:
     def _source(self) -> str:
         if self.question.is_autoclusters:
             return "autoclusters"
+        if self.question.is_sets:
+            return "jobsets"
         return "factories" if self.question.is_factories else "queue"
 
     def _filtered(self, ads: list[ClassAd]) -> Iterator[ClassAd]:
@@ -234,11 +236,13 @@ class Answer:
         return ad_output.write(rows)
 
     def _format_of_table(self) -> PrintTable:
-        from condor_actors.tools.printing.queue_views import AUTOCLUSTERS, FACTORIES
+        from condor_actors.tools.printing.queue_views import AUTOCLUSTERS, FACTORIES, JOB_SETS
         from condor_actors.tools.printing.tables import PrintTable
 
         if self.question.table_file:
             return ad_output.understood(lambda: PrintTable.read(self.question.table_file))
+        if self.question.is_sets:
+            return PrintTable.parse(JOB_SETS)
         return PrintTable.parse(FACTORIES if self.question.is_factories else AUTOCLUSTERS)
 
     def header(self) -> str:

@@ -29,7 +29,7 @@ FLAGS = (
     Flag("global", 1), Flag("grid", 2, colon=True), Flag("hold-codes", 5),
     Flag("holdcodes", 5, alias="hold-codes"), Flag("hold", 2), Flag("held", 2, alias="hold"), Flag("idle", 2),
     Flag("io", 2), Flag("jobads", 1, 1),
-    Flag("jobset", 4, refused="there are no job sets; give the jobs a batch_name and use -batch"),
+    Flag("jobset", 5, colon=True),
     Flag("machine", 1, 1), Flag("mconstraint", 2, 1), Flag("slotconstraint", 5, 1, alias="mconstraint"),
     Flag("reverse-analyze", 3, colon=True), Flag("run", 1), Flag("slotads", 2, 1),
     Flag("stream-results", 2, idle="-long, -json, -af and -format always print jobs as they arrive"),
@@ -46,6 +46,11 @@ FLAGS = (
 class Question(ad_output.AdQuestion):
     """The command line, understood; ``form`` may also be ``analyze``."""
 
+    @property
+    def is_no_jobs(self) -> bool:
+        """Whether what is asked about are other things than jobs, which are printed in a table of their own."""
+        return self.is_autoclusters or self.is_factories or self.is_sets
+
     ids: list[tuple[int, int]] = attrs.Factory(list)
     users: list[str] = attrs.Factory(list)
     view: str = ""
@@ -59,6 +64,7 @@ class Question(ad_output.AdQuestion):
     is_totals: bool = False
     is_autoclusters: bool = False
     is_factories: bool = False
+    is_sets: bool = False
     name: str = ""
     pool: str = ""
     address: str = ""
@@ -99,6 +105,10 @@ def understand(given: Sequence[Given]) -> Question:
         question.is_global = True
     if question.is_cumulative and any(item.name == "currentrun" for item in given):
         raise ToolError("Error: -cumulative-time cannot be combined with -currentrun")
+    if question.is_sets and (question.is_autoclusters or question.is_factories or question.view or question.is_batch
+                             or question.log_file or question.job_file or question.form == "analyze"):
+        raise ToolError("Error: -jobset cannot be combined with -autocluster, -factory, -batch, -run, -hold, -analyze, "
+                        "-jobads or -userlog")
     if question.is_factories and (question.is_autoclusters or question.view or question.is_batch or question.log_file
                                   or question.job_file or question.form == "analyze"):
         raise ToolError("Error: -factory cannot be combined with -autocluster, -batch, -run, -hold, -analyze, "
@@ -134,6 +144,8 @@ def _more(question: Question, item: Given, value: str) -> None:
         question.is_autoclusters = True
     elif name == "factory":
         question.is_factories = True
+    elif name == "jobset":
+        question.is_sets = True
     elif name in ("better-analyze", "reverse-analyze"):
         question.form = "analyze"
         question.is_summary = "sum" in item.qualifier

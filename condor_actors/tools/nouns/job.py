@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.messages.codes import JobStatus
@@ -18,6 +18,9 @@ from condor_actors.messages.queue import QueryJobs
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import load, schedd
 from condor_actors.tools.nouns.words import plural, size, span, tell
+
+if TYPE_CHECKING:
+    from condor_actors.submit import Description, SubmitError
 
 KIB, MIB = 1024, 1024**2
 JOB_SUBMIT = 3
@@ -47,13 +50,20 @@ def submit(given: dict[str, Any]) -> int:
         try:
             clusters = description.read(text, os.path.abspath(path))
         except SubmitError as error:
-            raise ToolError(str(error)) from None
+            raise described_wrong(error, description) from None
         if sum(len(cluster.procs) for cluster in clusters) != 1:
             raise ToolError("Can only submit one job at a time; condor_submit queues more")
         submission.send(clusters)
         make_logs(clusters)
     tell(f"Job {clusters[0].cluster_id} was submitted.")
     return 0
+
+
+def described_wrong(error: SubmitError, description: Description) -> ToolError:
+    """What is wrong with a description, where it stands, and what to do about it."""
+    if error.line:
+        return ToolError(str(error))
+    return ToolError("\n".join(filter(None, (error.problem, description.blamed(error), error.remedy))))
 
 
 def _only_here(given: dict[str, Any]) -> None:

@@ -66,8 +66,8 @@ DAG_ID = Operand("dag_id", "cluster of the DAG's own job")
 LOG_FILES = Operand("log_file", "event log", "+")
 SKIP_HISTORY = Option(("--skip-history",), "", "look at the queue only")
 RESOURCE = Option(("--resource",), "TYPE", "htcondor; no other pools or clouds are rented")
-NO_JOB_SETS = ("jobs are not gathered in sets; batch_name in a submit description names jobs that condor_q shows as "
-               "one line")
+SET_NAME = Operand("job_set_name", "name of the set; case does not matter")
+SET_OWNER = Option(("--owner",), "USER", "whose; by default yours")
 NO_CREDENTIALS = "no daemon keeps credentials of users; jobs take files along with transfer_input_files"
 NO_ANNEX = "no machines are rented from clusters; condor_flock lets pools lend each other theirs"
 
@@ -100,9 +100,17 @@ JOB = Noun(name="job", text="one job", verbs=(
     Verb(name="template", text="list submit files of JOB_TEMPLATE_DIR, or copy one", operands=(
         Operand("template_file", "which", "*"),), refused="JOB_TEMPLATE_DIR is not known; examples/ has submit files"),
 ))  # fmt: skip
-JOBSET = Noun(name="jobset", text="job sets (there are none)", verbs=tuple(
-    _refused(name, text, NO_JOB_SETS) for name, text in (
-        ("submit", "queue a set"), ("list", "list them"), ("status", "show one"), ("remove", "remove one"))))
+JOBSET = Noun(name="jobset", text="sets of jobs", verbs=(
+    Verb(name="submit", text="queue the jobs of a set file for each row of its table", act="jobset:submit",
+         operands=(Operand("job_set_file", "a name, an iterator and jobs"),)),
+    Verb(name="list", text="the sets that have jobs in the queue", act="jobset:list_sets",
+         options=(Option(("--allusers",), "", "everybody's, not only yours"),)),
+    Verb(name="status", text="how many jobs of a set are in which status, and its clusters", act="jobset:status",
+         operands=(SET_NAME,), options=(SET_OWNER, SKIP_HISTORY,
+                                        Option(("--nobatch",), "", "clusters are always listed"))),
+    Verb(name="remove", text="remove the jobs of a set", act="jobset:remove", operands=(SET_NAME,),
+         options=(SET_OWNER,)),
+))  # fmt: skip
 DAG = Noun(name="dag", text="a workflow", verbs=(
     Verb(name="submit", text="queue the job that runs a DAG", act="dag:submit",
          operands=(Operand("dag_file", "of condor_submit_dag"),)),

@@ -57,6 +57,18 @@ FACTORIES = """SELECT NOSUMMARY
 """
 """The table of ``condor_q -factory``."""
 
+JOB_SETS = """SELECT NOSUMMARY
+  JobSetId AS JOBSETID WIDTH 8 PRINTF %8d
+  JobSetName AS NAME WIDTH AUTO
+  Owner AS OWNER WIDTH AUTO PRINTAS OWNER OR ??
+  NumCompleted AS COMPLETE WIDTH 8 PRINTF %8d
+  NumRemoved AS REMOVED WIDTH 7 PRINTF %7d
+  NumIdle AS '   IDLE' WIDTH 7 PRINTF %7d
+  NumRunning AS RUNNING WIDTH 7 PRINTF %7d
+  NumHeld AS '   HELD' WIDTH 7 PRINTF %7d
+"""
+"""The table of ``condor_q -jobset``."""
+
 
 def header(name: str, address: str, now_s: float) -> str:
     """The line that says whose queue this is, and when it was looked at."""

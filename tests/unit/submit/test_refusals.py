@@ -72,7 +72,7 @@ def test_the_attribute_is_refused_too(row: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "false", "False", "0", "no"])
-@pytest.mark.parametrize("name", ["noop_job", "jobset", "manifest"])
+@pytest.mark.parametrize("name", ["noop_job", "use_scitokens", "manifest"])
 def test_a_value_that_asks_for_nothing_is_taken(name: str, value: str) -> None:
     jobs_of(f"{START}{name} = {value}\nqueue\n", world())
 
@@ -144,9 +144,9 @@ def test_a_macro_of_the_same_name_is_a_macro() -> None:
 
 
 def test_a_dry_run_tells_instead_of_refusing() -> None:
-    made = described(f"{START}jobset = mine\nqueue\n", world(), refuses=False)
+    made = described(f"{START}starter_log = mine\nqueue\n", world(), refuses=False)
     assert made.clusters
-    assert any("would be refused: jobset" in warning for warning in made.warnings)
+    assert any("would be refused: starter_log" in warning for warning in made.warnings)
 
 
 @pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 10", 'GridResource = "ec2 https://a"',

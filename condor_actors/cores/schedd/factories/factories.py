@@ -15,7 +15,7 @@ from condor_actors.cores.schedd.factories.factory import Factory, limits, texts
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
-from condor_actors.cores.schedd.queue_operations import DropCluster, InsertJobs, SaveItems
+from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveItems
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import job_note
 from condor_actors.messages.codes import FactoryMode, JobEventType, JobStatus
@@ -234,8 +234,8 @@ class Factories:
     def _drop_empty(self, cluster: Cluster) -> None:
         if not cluster.jobs:
             self._notices.cluster_removed(cluster)
-            self._context.queue.forget(cluster)
-            self._context.persist(DropCluster(cluster.number))
+            for operation in self._context.queue.forget(cluster):
+                self._context.persist(operation)
 
     def edited(self, cluster: Cluster, names: Iterable[str]) -> None:
         """Attributes of a cluster's ad, in small letters, were edited: those of jobs to come count no longer."""

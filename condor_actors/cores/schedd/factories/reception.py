@@ -164,6 +164,7 @@ class FactoryReception:
             if value is not None:
                 common.store(job.spelling(name), value)
         submissions.check_commands(common, [job])
+        submissions.check_set(common, [job])
         submissions.check_requirements(job)
         meter.refuse_when_spent()
         return Cluster(number, delivery.identity.user, common, coming.jobs), edited
@@ -172,6 +173,7 @@ class FactoryReception:
         context = self._context
         cluster.factory = Factory(edited=edited)
         context.queue.clusters[cluster.number] = cluster
+        context.queue.sets.join(cluster)
         context.persist(context.queue.cluster_row(cluster))
         context.persist(cluster.factory.row(cluster.number))
         context.timer(("materialize", cluster.number), GAP_S)  # when what they are made of is on the disk
@@ -201,6 +203,7 @@ class FactoryReception:
         submissions.check_status(ad)
         submissions.check_hold(ad, spool=False)
         submissions.check_commands(cluster.ad, [ad])
+        submissions.check_set(cluster.ad, [ad])
 
     def check_made(self, ad: ClassAd, cluster: Cluster) -> None:
         """The same, for a job that is about to be queued."""

@@ -77,7 +77,7 @@ def test_bash_offers_verbs_and_their_options(share: Path) -> None:
         if tree_of(name):
             (verbs,) = bash(share, [(name, "")])
             assert verbs == set(tree_of(name))
-    assert bash(share, [("htcondor", "job", "s"), ("htcondor", "jobset", "")]) == [{"submit", "status"}, set()]
+    assert bash(share, [("htcondor", "job", "s"), ("htcondor", "jobset", "r")]) == [{"submit", "status"}, {"remove"}]
 
 
 def test_bash_completes_what_stands_behind_an_option(share: Path, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_fish(share: Path, tmp_path: Path) -> None:
                              env=environment)
     assert (checked.returncode, checked.stderr) == (0, "")
     asked = {"condor_q -const": {"-constraint"}, "condor_q --const": {"--constraint"}, "condor_flock inv": {"invite"},
-             "condor_flock limit --ra": {"--rank"}, "htcondor job st": {"status"}, "htcondor jo": {"job"},
+             "condor_flock limit --ra": {"--rank"}, "htcondor job st": {"status"}, "htcondor jo": {"job", "jobset"},
              "condor_flock limit --rank ": {"below", "alike"}}
     lines = "\n".join([*(f"source {path}" for path in scripts),
                        *(f"complete -C '{line}'; echo END" for line in asked)])
