@@ -8,9 +8,9 @@ from __future__ import annotations
 import attrs
 
 __all__ = [
-    "ArchiveJob", "DropClaim", "DropCluster", "DropCounters", "DropHost", "DropItems", "DropNotices", "DropRun", "InsertJobs",
-    "QueueOperation", "QueueSnapshot", "SaveClaim", "SaveCluster", "SaveCounter", "SaveFactory", "SaveHost",
-    "SaveItems", "SaveJob", "SaveNotice", "SaveRun",
+    "ArchiveJob", "DropClaim", "DropCluster", "DropCounters", "DropHost", "DropItems", "DropNotices", "DropRun",
+    "InsertJobs", "QueueOperation", "QueueSnapshot", "SaveClaim", "SaveCluster", "SaveCounter", "SaveFactory",
+    "SaveHost", "SaveItems", "SaveJob", "SaveNotice", "SaveRun",
 ]
 
 
