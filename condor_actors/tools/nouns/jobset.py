@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from condor_actors.accounts import own_name
 from condor_actors.classads import ClassAd, quote
 from condor_actors.messages.queue import ActionResult, ActOnJobs, JobAction, QueryJobs
 from condor_actors.tools.lib.command import ToolError
@@ -73,7 +73,7 @@ def _pages(there: Schedd, question: dict[str, Any]) -> Iterator[ClassAd]:
 def list_sets(given: dict[str, Any]) -> int:
     """The names of the sets that have jobs in the queue."""
     is_all = given["allusers"]
-    owner = "" if is_all else getpass.getuser()
+    owner = "" if is_all else own_name()
     with schedd(load()) as there:
         found = sorted((ad.get_str("Owner"), ad.get_str("JobSetName"))
                        for ad in _pages(there, {"source": "jobsets", "owner": owner}))
@@ -93,7 +93,7 @@ def _set_of(there: Schedd, given: dict[str, Any]) -> tuple[ClassAd, str]:
     Raises:
         ToolError: there is none.
     """
-    name, owner = given["job_set_name"], given["owner"] or getpass.getuser()
+    name, owner = given["job_set_name"], given["owner"] or own_name()
     # == of strings overlooks case, as names of sets do
     found = list(_pages(there, {"source": "jobsets", "owner": owner, "constraint": f"JobSetName == {quote(name)}"}))
     if not found:
@@ -121,7 +121,7 @@ def status(given: dict[str, Any]) -> int:
 
 def remove(given: dict[str, Any]) -> int:
     """Remove the jobs of a set, and those that its clusters would still make."""
-    reason = f"via htcondor jobset remove (by user {getpass.getuser()})"
+    reason = f"via htcondor jobset remove (by user {own_name()})"
     done = failed = 0
     with schedd(load()) as there:
         ad, owner = _set_of(there, given)
