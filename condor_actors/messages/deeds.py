@@ -65,7 +65,7 @@ condor.admin.Drain                     drain                how on_completion re
 condor.admin.CancelDrain               cancel-drain         request_id
 condor.owner.PauseMachine              pause-machine        duration_s how
 condor.owner.ResumeMachine             resume-machine
-condor.negotiate.SetPriority           set-priority         submitter what value
+condor.negotiate.SetPriority           set-priority         submitter what value duration_s
 condor.negotiate.MakeReservation       make-reservation     name submitter machines
 condor.negotiate.CancelReservation     cancel-reservation   name
 condor.pool.EnrolMachine               enrol-machine        token_id hosts

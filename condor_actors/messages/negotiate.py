@@ -154,7 +154,11 @@ class QueryPriorities:
 @message
 @attrs.frozen(kw_only=True)
 class SetPriority:
-    """condor_userprio -set…: ``what`` is ``factor priority usage begin last ceiling reset delete reset-all``."""
+    """condor_userprio -set…: ``what`` is ``factor priority usage begin last ceiling floor reset delete reset-all``.
+
+    ``duration_s`` above 0: factor, ceiling or floor are so for that long, and then as before; ``cancel-ceiling`` and
+    its kin end that at once.
+    """
 
     KIND: ClassVar[str] = "condor.negotiate.SetPriority"
     VERSION: ClassVar[int] = 1
@@ -163,6 +167,7 @@ class SetPriority:
     submitter: str
     what: str
     value: float = 0.0
+    duration_s: float = 0.0
 
 
 @message

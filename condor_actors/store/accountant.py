@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from condor_actors.cores.negotiator.accountant import ForgetUsers, SaveUsers
+from condor_actors.cores.negotiator.limit_leases import leases_from_plain, leases_to_plain
 from condor_actors.cores.negotiator.reservations import DropReservation, Reservation, SaveReservation
-from condor_actors.cores.negotiator.user_priority import UserRecord
+from condor_actors.cores.negotiator.user_priority import Lease, UserRecord
 from condor_actors.store.database import Store
 
 __all__ = ["AccountantStore"]
 
 COLUMNS = ("name", "priority", "factor", "weighted_usage_s", "usage_s", "begin_s", "last_s", "ceiling", "floor",
-           "policy", "updated_s")
+           "policy", "updated_s", "leases")
 _SAVE = f"INSERT OR REPLACE INTO users ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+
+
+def _leases(text: str) -> dict[str, Lease]:
+    return leases_from_plain(json.loads(text)) if text else {}
 
 
 class AccountantStore(Store):
@@ -28,7 +33,7 @@ class AccountantStore(Store):
         if self.problem:
             return {}
         rows = self.database.connection.execute(f"SELECT {', '.join(COLUMNS)} FROM users")
-        records = [UserRecord(**dict(zip(COLUMNS, row, strict=True))) for row in rows]
+        records = [UserRecord(**{**dict(zip(COLUMNS, row, strict=True)), "leases": _leases(row[-1])}) for row in rows]
         for record in records:
             record.charged_s = record.updated_s
         return {record.name: record for record in records}
@@ -50,7 +55,9 @@ class AccountantStore(Store):
         with self.database.transaction() as connection:
             for operation in operations:
                 if isinstance(operation, SaveUsers):
-                    rows = [tuple(getattr(record, name) for name in COLUMNS) for record in operation.records]
+                    rows = [(*(getattr(record, name) for name in COLUMNS[:-1]),
+                             json.dumps(leases_to_plain(record.leases)) if record.leases else "")
+                            for record in operation.records]
                     connection.executemany(_SAVE, rows)
                 elif isinstance(operation, ForgetUsers):
                     connection.executemany("DELETE FROM users WHERE name = ?", [(name,) for name in operation.names])

@@ -22,7 +22,7 @@ from _socket import (  # the module ``socket`` around it takes 7 ms to import
     socket,
 )
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import pack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -242,6 +242,29 @@ class Client:
             size += len(body)
         for message_id, _ in under_way:
             yield self._answer_to(message_id, timeout_s)
+
+    def ask_on(self, actor: str, message: Any, following: Callable[[Any], Any], timeout_s: float = 20.0
+               ) -> Iterator[Any]:
+        """The answers of ``actor`` to a question and to what follows from each of them.
+
+        Args:
+            actor: whom we ask.
+            message: the first question.
+            following: the next question from an answer; None: there is none.  It is on its way while the caller is
+                busy with that answer.
+            timeout_s: for each answer.
+
+        Raises:
+            RequestRefused, TimedOut, LinkLost: an answer did not come.
+        """
+        message_id = self._send(actor, message, timeout_s)
+        while message_id:
+            answer = self._answer_to(message_id, timeout_s)
+            if isinstance(answer, RequestRefused):
+                raise answer
+            question = following(answer)
+            message_id = self._send(actor, question, timeout_s) if question is not None else ""
+            yield answer
 
     def _answer_to(self, message_id: str, timeout_s: float) -> Any:
         deadline_s = time.monotonic() + timeout_s

@@ -73,7 +73,7 @@ EXAMPLES: dict[str, str] = {
         -setaccum {me}@{domain} 10; -setbegin {me}@{domain} 10; -setlast {me}@{domain} 20;
         -setfactor {me}@{domain} 100; -setprio {me}@{domain} 1; -setceiling {me}@{domain} 9;
         -setfloor {me}@{domain} 0; -duration 60 -setceiling {me}@{domain} 5; -cancelceilinglease {me}@{domain};
-        -cancelfloorlease {me}@{domain}; -cancelfactorlease {me}@{domain}; -activefrom 1 1 2020; -all; -allusers;
+        1 -cancelfloorlease {me}@{domain}; 1 -cancelfactorlease {me}@{domain}; -activefrom 1 1 2020; -all; -allusers;
         -collector; -negotiator; -af Name; -autoformat:lh Name; -constraint true; -flat; -groupid;
         -getreslist {me}@{domain}; -grouporder; -grouprollup; -hierarchical; -legacy -long; -long; -modular -long;
         -order; -priority; -most; -quotas; -sortkey; -surplus; -usage; -delete {me}@{domain}

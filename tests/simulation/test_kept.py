@@ -278,3 +278,13 @@ def test_a_schedd_that_died_remembers_what_was_to_end(crash_s: float) -> None:
     (job,) = result.jobs.values()
     assert job.completed_s is not None
     assert job.completed_s < 400.0
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_ends_that_come_together_outlive_the_turn_that_takes_one_of_them(turn: int) -> None:
+    """Two shadows say at once that their runs are over, and the host's turn that takes the first word raises."""
+    result = run(Scenario(
+        machines=(HOME, PLAIN, MachineSpec("m3")), config=SHORT, delay_s=0.2,
+        submissions=(alice(cpu_s=250.0), alice(cpu_s=250.0)), faults=f"at 240s raise m0/shadow-host before {turn}"))
+    assert not result.violations, result.violations[0]
+    assert all(job.completed_s is not None and job.starts == 1 for job in result.jobs.values())

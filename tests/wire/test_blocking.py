@@ -71,6 +71,31 @@ async def test_many_questions_stay_within_the_window(processes: Make, short_dir:
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_question_that_follows_is_on_its_way_while_its_answer_is_read(
+        processes: Make, short_dir: Path) -> None:
+    server = processes("server")
+    server.office.listen_unix(str(short_dir / "s"))
+
+    def tool() -> tuple[list[str], str]:
+        with connect(f"unix:{short_dir}/s") as client:
+            texts = []
+            following = iter(("b", "c", None))
+            for answer in client.ask_on("echo", Done(text="a"), lambda _: _question(next(following))):
+                texts += [answer.text, client.ask("echo", Done(text="between")).text]
+            with pytest.raises(RequestRefused) as caught:
+                list(client.ask_on("nobody", Done(), lambda _: None))
+            return texts, caught.value.code
+
+    texts, code = await deferToThread(tool)
+    assert [text.split()[-1] for text in texts] == ["a", "between", "b", "between", "c", "between"]
+    assert code == "unknown-actor"
+
+
+def _question(text: str | None) -> Done | None:
+    return None if text is None else Done(text=text)
+
+
+@pytest_twisted.ensureDeferred
 async def test_what_a_daemon_says_unasked(processes: Make, short_dir: Path) -> None:
     server = processes("server")
     server.office.listen_unix(str(short_dir / "s"))

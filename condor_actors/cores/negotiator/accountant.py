@@ -13,9 +13,10 @@ import attrs
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.negotiator.group_quotas import GroupTree
+from condor_actors.cores.negotiator.limit_leases import LEASED, end_leases, lease_ad, lease_problem, next_end_s
 from condor_actors.cores.negotiator.pool_view import PoolView
-from condor_actors.cores.negotiator.user_priority import PriorityPolicy, UserRecord
-from condor_actors.effects import Effect, Note, Persist, Reply
+from condor_actors.cores.negotiator.user_priority import Lease, PriorityPolicy, UserRecord
+from condor_actors.effects import Effect, Note, Persist, Reply, SetTimer
 from condor_actors.messages.envelope import Done, Refused
 from condor_actors.messages.negotiate import SetPriority
 
@@ -75,10 +76,10 @@ class Accountant:
         changed = []
         for record in self.policy.users.values():
             state = (record.priority, record.policy, record.factor, record.weighted_usage_s, record.usage_s,
-                     record.begin_s, record.last_s, record.ceiling, record.floor)
+                     record.begin_s, record.last_s, record.ceiling, record.floor, tuple(record.leases.items()))
             if self._saved.get(record.name) != state:
                 self._saved[record.name] = state
-                changed.append(attrs.evolve(record))
+                changed.append(attrs.evolve(record, leases=dict(record.leases)))
         return (Persist(SaveUsers(tuple(changed), may_wait)),) if changed else ()
 
     # ---- administrators
@@ -94,10 +95,13 @@ class Accountant:
                 return (Reply(Refused(code="not-found", text=f"there is no user {event.submitter!r}")),)
             self._saved.pop(event.submitter, None)
             return (Persist(ForgetUsers((event.submitter,))), Reply(Done()), Note(f"{event.submitter} was deleted"))
+        if event.what.startswith("cancel-"):
+            return self._cancel(event.submitter, event.what.removeprefix("cancel-"), now_s)
         change = CHANGES.get(event.what)
         if change is None:
             text = f"{event.what!r} cannot be set; expected one of {', '.join(sorted(CHANGES))}, delete, reset-all"
             return (Reply(Refused(code="invalid", text=text)),)
+        over = self._end_leases(now_s)
         record = self.policy.users.get(event.submitter)
         if record is None:
             if "@" not in event.submitter and "." not in event.submitter:
@@ -105,12 +109,45 @@ class Accountant:
                 return (Reply(Refused(code="invalid", text=text)),)
             record = self.policy.new(event.submitter, now_s)
         self.policy.effective(event.submitter, now_s)
-        problem = change(record, event.value)
+        before = getattr(record, event.what, None)
+        problem = lease_problem(record, event.what, event.duration_s) or change(record, event.value)
         if problem:
-            return (Reply(Refused(code="invalid", text=problem)),)
-        self.policy.users[event.submitter] = record
+            return (*over, Reply(Refused(code="invalid", text=problem)))
         text = f"{event.what} of {event.submitter} set to {event.value:g}"
-        return (*self.save(now_s, may_wait=False), Reply(Done()), Note(text))
+        if event.duration_s:
+            record.leases[event.what] = Lease(now_s + event.duration_s, before)
+            text += f" for {event.duration_s:g} s"
+        self.policy.users[event.submitter] = record
+        return (*over, *self.save(now_s, may_wait=False), *self.await_leases(now_s), Reply(Done()), Note(text))
+
+    # ---- what is set for a while
+
+    def _cancel(self, submitter: str, what: str, now_s: float) -> tuple[Effect, ...]:
+        over = self._end_leases(now_s)
+        record = self.policy.users.get(submitter)
+        lease = record.leases.pop(what, None) if record is not None else None
+        if record is None or lease is None:
+            kind = what if what in LEASED else repr(what)
+            text = f"the {kind} of {submitter} is not set for a while: there is no lease to cancel"
+            return (*over, Reply(Refused(code="not-found", text=text)))
+        self.policy.effective(submitter, now_s)
+        setattr(record, what, lease.before)
+        text = f"the {what} lease of {submitter} is cancelled"
+        return (*over, *self.save(now_s, may_wait=False), Reply(Done()), Note(text))
+
+    def await_leases(self, now_s: float) -> tuple[Effect, ...]:
+        """The timer for the next lease that ends."""
+        next_s = next_end_s(self.policy.users.values())
+        return (SetTimer("leases", max(0.0, next_s - now_s)),) if next_s is not None else ()
+
+    def leases_over(self, now_s: float) -> tuple[Effect, ...]:
+        """Some may be."""
+        return (*self._end_leases(now_s), *self.await_leases(now_s))
+
+    def _end_leases(self, now_s: float) -> tuple[Effect, ...]:
+        self.policy.advance(now_s)
+        told = end_leases(self.policy.users.values(), now_s)
+        return (*self.save(now_s, may_wait=False), *(Note(line) for line in told)) if told else ()
 
     # ---- answers
 
@@ -152,7 +189,7 @@ class Accountant:
             "BeginUsageTime": int(record.begin_s), "LastUsageTime": int(record.last_s),
             "Requested": self._requested(record.name), "UnchargedTime": 0, "WeightedUnchargedTime": 0.0,
             "Ceiling": record.ceiling, "Floor": record.floor, "IsAccountingGroup": False,
-            "AccountingGroup": _group(record.name), "LastUpdate": int(record.updated_s),
+            "AccountingGroup": _group(record.name), "LastUpdate": int(record.updated_s), **lease_ad(record),
         })
 
 

@@ -89,6 +89,8 @@ class NegotiatorCore:
         """The first timers."""
         timers: tuple[Effect, ...] = (SetTimer("interval", self.cycle.settings.interval_s),
                                       SetTimer("save", self.accountant.save_every_s))
+        if any(record.leases for record in self.accountant.policy.users.values()):
+            timers += (SetTimer("leases", 0.0),)
         return (*timers, SetTimer("reservations", 0.0)) if self.cycle.reservations else timers
 
     def _ads_changed(self, event: AdsChanged, now_s: float) -> tuple[Effect, ...]:
@@ -116,6 +118,9 @@ class NegotiatorCore:
         if event.key == "save":
             again = SetTimer("save", self.accountant.save_every_s)
             return (*self.accountant.save(now_s), again)
+        if event.key == "leases":
+            over = self.accountant.leases_over(now_s)
+            return (*over, *self.cycle.wish(HARD, now_s)) if over else ()
         if event.key == "lending":
             return self._mind_lending(now_s)
         if event.key == "reservations":

@@ -24,7 +24,15 @@ from typing import ClassVar
 
 import attrs
 
-__all__ = ["PriorityPolicy", "UserRecord"]
+__all__ = ["Lease", "PriorityPolicy", "UserRecord"]
+
+
+@attrs.frozen
+class Lease:
+    """Until when a value is in force, and what it was before; None: the default factor."""
+
+    until_s: float
+    before: float | None
 
 
 @attrs.define(eq=False)
@@ -41,6 +49,7 @@ class UserRecord:
         holding, slots: weight and number of slots held now.
         wanting: whether something more was wanted in the last cycle and not given.
         updated_s: the moment that the index is for; charged_s: the moment that the usage is for.
+        leases: what of ceiling, floor and factor is so for a while only.
     """
 
     name: str
@@ -58,6 +67,7 @@ class UserRecord:
     holding: float = 0.0
     slots: int = 0
     wanting: bool = False
+    leases: dict[str, Lease] = attrs.field(factory=dict)
 
 
 class PriorityPolicy:

@@ -84,7 +84,7 @@ class GridRun:
         """The first turn."""
         self.now_s = now_s
         self.out.append(Look() if self.state is GridState.LOOKING else Prepare())
-        return self._take()
+        return self.take()
 
     def handle(self, event: Any, now_s: float) -> tuple[Effect, ...]:
         """What follows from an event."""
@@ -94,9 +94,10 @@ class GridRun:
             self.out.append(Note(f"run {self.order.run_id}: {type(event).__name__} means nothing here", "debug"))
         else:
             step(self, event)
-        return self._take()
+        return self.take()
 
-    def _take(self) -> tuple[Effect, ...]:
+    def take(self) -> tuple[Effect, ...]:
+        """What is to be done and was not taken yet."""
         out, self.out = self.out, []
         return tuple(out)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.cores.shadow import grid_events as gr
-from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
+from condor_actors.cores.shadow.shadow_events import Report, ScheddBack, Settled
 from condor_actors.cores.state_table import EventKey, ignore, total_table
 from condor_actors.effects import CancelTimer, SetTimer
 from condor_actors.messages.codes import HoldCode, JobEventType
@@ -295,6 +295,12 @@ def _say_again(run: GridRun, event: ScheddBack) -> None:
     run.tell("executing" if run.began else "")
 
 
+def _end_again(run: GridRun, event: ScheddBack) -> None:
+    """Who asks has not heard that the run is over: the turn in which it was told crashed."""
+    assert run.ended is not None
+    run.out.append(Report(run.ended, again=True))
+
+
 # ---- the table
 
 _not_looking = ignore("it was asked before something else happened")
@@ -325,7 +331,7 @@ _ROWS: dict[EventKey, Sequence[Step | ignore]] = {
     gr.Cancelled: (*(_not_cancelling,) * 6, _cancelled, _over),
     "timer cancel": (*(_not_cancelling,) * 6, _cancel, _over),
     StopRun: (_stop, _stop_preparing, _stop, _stop, _stop, _home, _stop_anew, _over),
-    ScheddBack: (*(_say_again,) * 7, _over),
+    ScheddBack: (*(_say_again,) * 7, _end_again),
     Settled: (*(_unsettled,) * 7, _settled),
 }
 

@@ -81,9 +81,15 @@ class Log(Effect):
 
 @attrs.frozen
 class Report(Effect):
-    """Tell the schedd."""
+    """Tell the schedd.
+
+    Attributes:
+        message: what.
+        again: it was said before, to a shadow host that may have crashed over it.
+    """
 
     message: RunUpdated | RunEnded
+    again: bool = False
 
 
 @attrs.frozen

@@ -19,6 +19,7 @@ from condor_actors.cores.shadow.shadow_events import (
     OutputsFailed,
     OutputsHome,
     OutputsNewer,
+    Report,
     ScheddBack,
     SendBlobs,
     Settled,
@@ -230,6 +231,12 @@ def _say_again(run: ShadowRun, event: ScheddBack) -> None:
         run.report_now("suspended" if run.suspended else "continued")
 
 
+def _end_again(run: ShadowRun, event: ScheddBack) -> None:
+    """Who asks has not heard that the run is over: the turn in which it was told crashed."""
+    assert run.ended is not None
+    run.out.append(Report(run.ended, again=True))
+
+
 # ---- stop; ``lost``: the claim is over, so nobody may be there to ask
 
 
@@ -402,7 +409,7 @@ ROWS: dict[EventKey, Sequence[Step | ignore]] = {
     ContinueRun: (_wish, _wish, _tell_wish, _tell_wish, _tell_wish, _wish, _wish, _over),
     RunCheckpointed: (*(_not_running,) * 4, _saved_itself, _apart, _home, _over),
     CheckpointHome: (*(_checkpoint_home,) * 7, _over),
-    ScheddBack: (*(_not_running,) * 4, _say_again, _say_again, _home, _over),
+    ScheddBack: (*(_not_running,) * 4, _say_again, _say_again, _home, _end_again),
     StopRun: (
         _stop_unbegun, _stop_noted, _stop_told, _stop_told, _stop_told, _stop_apart, _stop_bringing, _over,
     ),

@@ -55,7 +55,7 @@ class GridShadow(Actor):
                 self._job.evaluate("GridResource"))
         if problem:
             self.core.end("hold", problem, HoldCode.FAILED_TO_CREATE_PROCESS)
-            self._event(ScheddBack())
+            self.context.perform(self.core.take())
         else:
             self.context.perform(self.core.start(self.context.now_s()))
 

@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from condor_actors.actors import Actor
 from condor_actors.actors.workers import InWorker, NoAnswer, touching
 from condor_actors.classads import ClassAd
-from condor_actors.cores.shadow.shadow_events import Settled
+from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
 from condor_actors.cores.starter.run_spec import BadJob, RunSpec, read_spec
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.strangers import refuse_stranger
@@ -112,7 +112,8 @@ class LocalShadow(Actor):
         self._process: Launched | None = None
         self._stopping: StopRun | None = None
         self._attributes = ClassAd()
-        self._over = self._reaped_already = False
+        self._over = self._reaped_already = self._suspended = False
+        self._ended: RunEnded | None = None
 
     def started(self) -> None:
         """Start the program."""
@@ -222,16 +223,20 @@ class LocalShadow(Actor):
         if isinstance(message, Settled):
             self.context.stop_actor(self.context.address.actor)
             return
-        if self._over:
+        if isinstance(message, ScheddBack):
+            self._say_again()
+        elif self._over:
             return
-        if isinstance(message, StopRun):
+        elif isinstance(message, StopRun):
             self._stop(message)
         elif isinstance(message, SuspendRun):
             self._signal(signal.SIGSTOP)
+            self._suspended = True
             self._log(JobEventType.JOB_SUSPENDED, NumPids=1)
             self._tell("suspended")
         elif isinstance(message, ContinueRun):
             self._signal(signal.SIGCONT)
+            self._suspended = False
             self._log(JobEventType.JOB_UNSUSPENDED)
             self._tell("continued")
         elif isinstance(message, TimerFired) and message.key == "update":
@@ -240,6 +245,13 @@ class LocalShadow(Actor):
             self._signal(signal.SIGKILL)
         else:
             self.context.reply(delivery, Refused(code="invalid", text="a job of this universe has no starter"))
+
+    def _say_again(self) -> None:
+        """Who asks may not have heard how the run is: the turn in which it was told crashed."""
+        if self._ended is not None:
+            self._report(self._ended)
+        elif "JobPid" in self._attributes:
+            self._tell("suspended" if self._suspended else "continued")
 
     def _stop(self, message: StopRun) -> None:
         self._stopping = message
@@ -271,9 +283,10 @@ class LocalShadow(Actor):
         self.context.cancel_timer("update")
         self.context.cancel_timer("kill")
         self._signal(signal.SIGKILL)
-        self._report(RunEnded(
+        self._ended = RunEnded(
             run_id=self._order.run_id, outcome=outcome, attributes=self._attributes.to_bytes(), reason=reason,
-            hold_code=code, hold_subcode=subcode))
+            hold_code=code, hold_subcode=subcode)
+        self._report(self._ended)
 
     def dropped(self) -> None:
         """A program whose shadow is gone does not run on: the job begins again."""

@@ -193,7 +193,8 @@ class Shadow(CoreActor):
         if isinstance(effect, Log):
             self._log(effect)
         elif isinstance(effect, Report):
-            if self._is_member and isinstance(effect.message, RunEnded) and effect.message.outcome == "exited":
+            if (self._is_member and isinstance(effect.message, RunEnded) and effect.message.outcome == "exited"
+                    and not effect.again):
                 facts = ClassAd.from_bytes(effect.message.attributes)
                 self._write(JobEventType.NODE_TERMINATED, dict(facts.items()), 0.0, self.core.order.reattach)
             self._report(effect.message)

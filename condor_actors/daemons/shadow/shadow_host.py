@@ -182,7 +182,8 @@ class ShadowHostActor(Actor):
             self._connected = False
             self._maybe_leave()
         elif isinstance(message, ShadowReport):
-            self._report(message.run_id, message.message)
+            if not isinstance(message.message, RunEnded) or self._is_news_of(message.run_id):
+                self._report(message.run_id, message.message)
         elif isinstance(message, AskSchedd):
             self._ask_schedd(message.message, delivery)
         elif isinstance(message, ChildDown):
@@ -297,6 +298,10 @@ class ShadowHostActor(Actor):
         if edges.standard is not None and universe == Universe.STANDARD:
             return StandardShadow(order, its, key, edges.standard(spool))
         return Shadow(order, its, key)
+
+    def _is_news_of(self, run_id: str) -> bool:
+        """Whether the end of a run is not known: a shadow says it again when it is asked."""
+        return run_id in self._runs and run_id not in self._ended
 
     def _report(self, run_id: str, message: Any) -> None:
         """A shadow's word for the schedd; an end is kept until it is committed."""

@@ -111,19 +111,15 @@ class Answer:
 
         assert self.there is not None
 
-        question, cursor = self.question, ""
-        while True:
-            page = self.there.ask(
-                QueryJobs(
-                    source=self._source(), ids=tuple(question.ids),
-                    owner=self.owner, constraint=self.constraint, projection=tuple(projection), limit=question.limit,
-                    cursor=cursor,
-                )
-            )  # fmt: skip
+        question = self.question
+
+        def from_cursor(cursor: str) -> QueryJobs:
+            return QueryJobs(
+                source=self._source(), ids=tuple(question.ids), owner=self.owner, constraint=self.constraint,
+                projection=tuple(projection), limit=question.limit, cursor=cursor)
+
+        for page in self.there.ask_on(from_cursor(""), lambda page: from_cursor(page.cursor) if page.cursor else None):
             yield from page.ads
-            cursor = page.cursor
-            if not cursor:
-                return
 
     def _source(self) -> str:
         if self.question.is_autoclusters:

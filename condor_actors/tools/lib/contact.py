@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -98,6 +98,10 @@ class Schedd:
     def ask_all(self, messages: Iterable[Any], timeout_s: float = 60.0) -> Iterator[Any]:
         """The schedd's answers in their order; a `RequestRefused` where it refuses."""
         return self.client.ask_all(QUEUE, messages, timeout_s)
+
+    def ask_on(self, message: Any, following: Callable[[Any], Any], timeout_s: float = 60.0) -> Iterator[Any]:
+        """The schedd's answers to a question and to those that follow from them; see `Client.ask_on`."""
+        return self.client.ask_on(QUEUE, message, following, timeout_s)
 
 
 def full_name(config: Config, daemon: str) -> str:

@@ -20,9 +20,9 @@ from condor_actors.tools.lib.flags import LIST, NO_DEBUG, Flag, Given
 from condor_actors.wire.blocking import WireError
 
 DAY_S = 86400.0
+FOR_A_WHILE = ("setceiling", "setfloor", "setfactor")
 
 NO_NUMBERS = "groups have names and no numbers; -hierarchical and -grouporder sort by name"
-NO_LEASES = "a value holds until it is set again; set the old one when its time is over"
 FLAGS = (
     Flag("help", 1), Flag("version", 4), Flag("debug", 2, colon=True, idle=NO_DEBUG), Flag("pool", 2, 1),
     Flag("name", 1, 1), Flag("inputfile", 2, 1), Flag("af", 2, LIST, colon=True),
@@ -36,8 +36,8 @@ FLAGS = (
                                    "figures to add"),
     Flag("legacy", 2), Flag("modular", 2), Flag("order", 2, refused=NO_NUMBERS),
     Flag("groupid", 6, refused=NO_NUMBERS), Flag("sortkey", 2, refused=NO_NUMBERS),
-    Flag("duration", 2, 1, refused=NO_LEASES), Flag("cancelceilinglease", 7, 1, refused=NO_LEASES),
-    Flag("cancelfloorlease", 8, 1, refused=NO_LEASES), Flag("cancelfactorlease", 8, 1, refused=NO_LEASES),
+    Flag("duration", 2, 1), Flag("cancelceilinglease", 7, 1), Flag("cancelfloorlease", 8, 1),
+    Flag("cancelfactorlease", 8, 1),
 )
 
 
@@ -58,6 +58,10 @@ EDITS = {
     "setlast": Edit("last", "The Last Usage Time of {user} was set to {value:.0f}"),
     "setceiling": Edit("ceiling", "The ceiling of {user} was set to {value:.0f}"),
     "setfloor": Edit("floor", "The floor of {user} was set to {value:.0f}"),
+    "cancelceilinglease": Edit("cancel-ceiling", "The ceiling of {user} is what it was before", takes_value=False),
+    "cancelfloorlease": Edit("cancel-floor", "The floor of {user} is what it was before", takes_value=False),
+    "cancelfactorlease": Edit("cancel-factor", "The priority factor of {user} is what it was before",
+                              takes_value=False),
     "resetusage": Edit("reset", "The accumulated usage of {user} was reset", takes_value=False),
     "delete": Edit("delete", "The accountant record named {user} was deleted", takes_value=False),
     "resetall": Edit("reset-all", "The accumulated usage was reset for all users", takes_value=False),
@@ -147,6 +151,8 @@ def _answer(given: Sequence[Given]) -> int:
     edits = [item for item in given if item.name in EDITS]
     if len(edits) > 1:
         raise ToolError(f"{edits[1].word}: only one thing can be set at a time\n{reminder_of('condor_userprio')}")
+    if not edits:
+        _duration_s(given, None)
     return _edit(given, edits[0]) if edits else _show(given)
 
 
@@ -165,13 +171,30 @@ def _edit(given: Sequence[Given], item: Given) -> int:
             raise ToolError(f"Error: {item.word} takes a number, not {item.values[1]!r}") from None
     if item.name not in ("resetall",) and "@" not in user and "." not in user:
         raise ToolError(f"condor_userprio: You must specify the full name of the submitter, user@domain, not {user!r}")
+    duration_s = _duration_s(given, item)
     with negotiator(load(), name=_value(given, "name"), pool=_value(given, "pool")) as client:
         try:
-            client.ask(NEGOTIATOR, SetPriority(submitter=user, what=edit.what, value=value))
+            client.ask(NEGOTIATOR, SetPriority(submitter=user, what=edit.what, value=value, duration_s=duration_s))
         except WireError as error:
             raise ToolError(refused(error)) from None
-    print(edit.said.format(user=user, value=value))
+    print(edit.said.format(user=user, value=value) + (f" for {duration_s:g} seconds" if duration_s else ""))
     return 0
+
+
+def _duration_s(given: Sequence[Given], item: Given | None) -> float:
+    """For how long what ``item`` sets is so; 0: until it is set again."""
+    text = _value(given, "duration")
+    if not text:
+        return 0.0
+    if item is None or item.name not in FOR_A_WHILE:
+        raise ToolError(f"Error: -duration goes with {', '.join(f'-{name}' for name in FOR_A_WHILE)}")
+    try:
+        duration_s = float(text)
+    except ValueError:
+        duration_s = 0.0
+    if not 0.0 < duration_s < float("inf"):
+        raise ToolError(f"Error: -duration takes a number of seconds above 0, not {text!r}")
+    return duration_s
 
 
 # ---- showing

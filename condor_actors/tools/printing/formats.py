@@ -330,45 +330,97 @@ def long_rows(ads: Iterable[ClassAd], attributes: Sequence[str] = ()) -> Iterato
 class _Lines:
     """Lines of wire text in another form, each made once: most lines of a queue are those of other jobs.
 
-    What an ad has in common with the one before (it comes first: the lines of its cluster) is looked at once.
+    What an ad has in common with the one before, at its beginning (the lines of its cluster) and at its end, is looked
+    at once, and stands joined between the lines of its own.
+
+    Args:
+        form: what an ad of one line is in the other form.
+        attributes: the wanted ones; empty: all.
+        between: what stands between two lines.
+        is_wire: whether the other form of a plain line is that line with a line break.
     """
 
-    def __init__(self, form: Callable[[ClassAd], str], attributes: Sequence[str]) -> None:
+    def __init__(self, form: Callable[[ClassAd], str], attributes: Sequence[str], between: str = "", *,
+                 is_wire: bool = False) -> None:
         self._form = form
         self._wanted = frozenset(name.lower() for name in attributes)
+        self._between = between
+        self._is_wire = is_wire
         self._known: dict[bytes, tuple[str, str]] = {}
-        self._before = self._prefix = b""
-        self._shared: dict[str, str] = {}
-        self._orders: dict[tuple[str, ...], list[str]] = {}
+        self._before = self._prefix = self._suffix = b""
+        self._first: dict[str, str] = {}
+        self._last: dict[str, str] = {}
+        self._orders: dict[tuple[str, ...], list[str | int]] = {}
 
-    def of(self, text: bytes) -> list[str]:
+    def of(self, text: bytes) -> str:
         """The lines of an ad, sorted by attribute."""
-        if len(text) > 2 * len(self._prefix) or not text.startswith(self._prefix):
-            self._prefix = _common_lines(self._before, text)
-            self._shared = self._rows(self._prefix)
-            self._orders.clear()
+        if len(text) > 2 * (len(self._prefix) + len(self._suffix)) or not (
+                text.startswith(self._prefix) and text.endswith(self._suffix)
+                and len(self._prefix) + len(self._suffix) <= len(text)):
+            self._find_common(text)
         self._before = text
-        own = self._rows(text[len(self._prefix) :])
-        rows = {**self._shared, **own}
-        names = tuple(own)
+        own = self._rows(text[len(self._prefix) : len(text) - len(self._suffix)])
+        names = tuple([key for key, _ in own])
         order = self._orders.get(names)
         if order is None:
-            order = self._orders[names] = [key for key in sorted(rows) if not self._wanted or key in self._wanted]
-        return [rows[key] for key in order]
+            if len(self._orders) == KNOWN_ORDERS:
+                self._orders.clear()
+            order = self._orders[names] = self._order(names)
+        return self._between.join([own[place][1] if type(place) is int else place for place in order])  # type: ignore
 
-    def _rows(self, text: bytes) -> dict[str, str]:
-        rows: dict[str, str] = {}
+    def _find_common(self, text: bytes) -> None:
+        prefix = _common_lines(self._before, text)
+        suffix = _common_last_lines(self._before, text, min(len(self._before), len(text)) - len(prefix))
+        if prefix == self._prefix and suffix == self._suffix:
+            return
+        self._prefix, self._suffix = prefix, suffix
+        self._first, self._last = dict(self._rows(prefix)), dict(self._rows(suffix))
+        self._orders.clear()
+
+    def _order(self, names: tuple[str, ...]) -> list[str | int]:
+        """What stands between the own lines of an ad, joined, and their places; of equal names the last counts."""
+        found: dict[str, str | int] = {**self._first, **{key: place for place, key in enumerate(names)}, **self._last}
+        order: list[str | int] = []
+        run: list[str] = []
+        for key in sorted(found):
+            piece = found[key]
+            if self._wanted and key not in self._wanted:
+                continue
+            if isinstance(piece, str):
+                run.append(piece)
+                continue
+            if run:
+                order.append(self._between.join(run))
+                run = []
+            order.append(piece)
+        if run:
+            order.append(self._between.join(run))
+        return order
+
+    def _rows(self, text: bytes) -> list[tuple[str, str]]:
+        rows = []
         for line in text.split(b"\n"):
             known = self._known.get(line)
             if known is None:
                 if not line:
                     continue
-                ad = ClassAd.from_bytes(line)
-                known = (next(iter(ad)).lower(), self._form(ad))
+                known = self._row(line)
                 if len(self._known) < KNOWN_LINES:
                     self._known[line] = known
-            rows[known[0]] = known[1]
+            rows.append(known)
         return rows
+
+    def _row(self, line: bytes) -> tuple[str, str]:
+        plain = _PLAIN_LINE.fullmatch(line) if self._is_wire else None
+        if plain is not None:
+            return plain[1].decode("ascii").lower(), line.decode("ascii") + "\n"
+        ad = ClassAd.from_bytes(line)
+        return next(iter(ad)).lower(), self._form(ad)
+
+
+_PLAIN_LINE = re.compile(rb"""([A-Za-z_]\w*)[ ]=[ ](?:0|-?[1-9][0-9]{0,17}|"[ !#-\[\]-~]*")""", re.ASCII | re.VERBOSE)
+"""A whole number or a text without escapes: it is written as it is in every form of lines."""
+KNOWN_ORDERS = 1000
 
 
 def _common_lines(one: bytes, other: bytes) -> bytes:
@@ -383,19 +435,32 @@ def _common_lines(one: bytes, other: bytes) -> bytes:
     return one[: one.rfind(b"\n", 0, low) + 1]
 
 
+def _common_last_lines(one: bytes, other: bytes, most: int) -> bytes:
+    """The whole lines with which both end, with the line break before them; of so many bytes at the most."""
+    low, high = 0, max(most, 0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    begin = one.find(b"\n", len(one) - low)
+    return one[begin:] if low and begin >= 0 else b""
+
+
 def long_rows_of_texts(texts: Iterable[bytes], attributes: Sequence[str] = ()) -> Iterator[str]:
     """``-long`` of ads as they came over the wire."""
-    lines = _Lines(ClassAd.to_text, attributes)
+    lines = _Lines(ClassAd.to_text, attributes, is_wire=True)
     for text in texts:
-        yield "".join(lines.of(text)) + "\n"
+        yield lines.of(text) + "\n"
 
 
 def json_rows_of_texts(texts: Iterable[bytes], attributes: Sequence[str] = ()) -> Iterator[str]:
     """``-json`` of ads as they came over the wire; nothing when there is none."""
-    lines = _Lines(lambda ad: ad.to_json()[2:-2], attributes)
+    lines = _Lines(lambda ad: ad.to_json()[2:-2], attributes, ",\n")
     opening = "[\n"
     for text in texts:
-        found = ",\n".join(lines.of(text))
+        found = lines.of(text)
         yield f"{opening}{{\n{found}\n}}\n" if found else f"{opening}{{\n}}\n"
         opening = ",\n"
     if opening == ",\n":

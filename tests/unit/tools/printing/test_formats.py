@@ -146,10 +146,12 @@ def test_what_ads_have_in_common_is_looked_at_once_and_may_end_anywhere() -> Non
     for cluster in range(30):
         common = {name: f"{cluster % 3} of {name}" for name in names[: random.randrange(1, 12)]}
         for proc in range(random.randrange(1, 9)):
-            own = {name: random.choice((proc, "x", f"{proc} of {name}")) for name in random.sample(names, 3)}
-            ads.append((common, own))
-    texts = [ClassAd(common).to_bytes() + ClassAd(own).to_bytes() for common, own in ads]
-    whole = [ClassAd({**common, **own}) for common, own in ads]
+            own = {name: random.choice((proc, "x", 'a "b"', 1.5, f"{proc} of {name}"))
+                   for name in random.sample(names, 3)}
+            end = {} if random.random() < 0.2 else dict.fromkeys(names[cluster % 5:8], f"{cluster % 2} ends")
+            ads.append((common, own, end))
+    texts = [b"".join(ClassAd(part).to_bytes() for part in parts) for parts in ads]
+    whole = [ClassAd({**common, **own, **end}) for common, own, end in ads]
     for attributes in ((), ("Name3", "name1")):
         assert "".join(long_rows_of_texts(texts, attributes)) == "".join(long_rows(whole, attributes))
         assert "".join(json_rows_of_texts(texts, attributes)) == "".join(json_rows(whole, attributes))
