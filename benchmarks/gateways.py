@@ -26,6 +26,7 @@ from twisted.logger import Logger
 from benchmarks.wire import Answerer, Asker, _cpu_s, _system
 from condor_actors.cores.gateway.routes import OwnHosts, Routes
 from condor_actors.cores.gateway.standing import GatewaySettings, Standing
+from condor_actors.daemons.gateway.way_edges import real_edges
 from condor_actors.daemons.gateway.ways import Ways
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.authority import PoolFiles, create_pool
@@ -142,8 +143,8 @@ def relay(folder: str, own: str, other: str, next_one: str, door: str, pipe: Con
     routes.learn(attrs.evolve(each.known(), gateways=(next_one,)) for each in
                  (office.tls.credentials.partners if office.tls is not None else ()))
     hosts.learn([tls_node(door)])
-    ways = Ways(reactor, office, routes, hosts, Standing(GatewaySettings(), 10_000), _anybody, _nobody,
-                lambda _: succeed(None), Logger())
+    ways = Ways(reactor, real_edges(reactor, office), routes, hosts, Standing(GatewaySettings(), 10_000), _anybody,
+                _nobody, lambda _: succeed(None), Logger())
     office.services[WAY_LINE] = ways.way
     pipe.send(office.listen_tls(HOST, 0))
     Meter(reactor, pipe)

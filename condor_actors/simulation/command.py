@@ -62,6 +62,16 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _part(text: str) -> float:
+    try:
+        scale = float(text)
+    except ValueError:
+        scale = 0.0
+    if not 0.0 < scale <= 10.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0 and up to 10")
+    return scale
+
+
 def _numbers(text: str) -> list[int]:
     return [_positive(word) for word in text.split(",")]
 
@@ -164,8 +174,17 @@ def _add_world(command: argparse.ArgumentParser) -> None:
     command.add_argument("--pools", type=_positive, default=1, metavar="N",
                          help="so many pools that lend each other machines, each with so many --machines that run jobs "
                          "(default 1)")
+    command.add_argument("--sites", type=_part, default=0.0, metavar="S",
+                         help="the six sites of 1994, joined by gateways, each with this part of its machines of then "
+                         "(1: Madison 200, the others 3 to 30) instead of --machines")
     command.add_argument("--raises", action="store_true",
                          help="turns and I/O edges of actors raise as well, more often than any other fault")
+
+
+def _kind(arguments: argparse.Namespace) -> Any:
+    from condor_actors.simulation.faults.kinds import WorldKind
+
+    return WorldKind(raises=arguments.raises, pools=arguments.pools, scale=arguments.sites)
 
 
 def _replay(arguments: argparse.Namespace) -> int:
@@ -174,7 +193,7 @@ def _replay(arguments: argparse.Namespace) -> int:
     schedule = arguments.schedule.read_text(encoding="utf-8") if arguments.schedule is not None else None
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     failed = replay(seeds, machines=arguments.machines, faults=arguments.faults, schedule=schedule,
-                    raises=arguments.raises, pools=arguments.pools, smallest=arguments.smallest,
+                    kind=_kind(arguments), smallest=arguments.smallest,
                     trace=print if arguments.trace else None, say=print)
     return 1 if failed else 0
 
@@ -187,7 +206,7 @@ def _seeds(arguments: argparse.Namespace) -> int:
     of = commit()
     kept = None
     if arguments.keep is not None:
-        kept = KeptSeeds(arguments.keep, of, arguments.machines, arguments.raises, arguments.pools)
+        kept = KeptSeeds(arguments.keep, of, arguments.machines, _kind(arguments))
     number = arguments.count or (2000 if arguments.seconds is None else None)
     progress, said = Progress("seeds"), 0
 
@@ -203,13 +222,14 @@ def _seeds(arguments: argparse.Namespace) -> int:
 
     began_s = time.monotonic()
     done = run_seeds(arguments.first, number, machines=arguments.machines, workers=arguments.workers,
-                     raises=arguments.raises, pools=arguments.pools, seconds=arguments.seconds, kept=kept,
+                     kind=_kind(arguments), seconds=arguments.seconds, kept=kept,
                      progress=show)
     if kept is not None:
         kept.close()
     sizes = ", ".join(map(str, arguments.machines))
     pools = f"{arguments.pools} pools of " if arguments.pools > 1 else ""
-    of_what = f"{pools}{sizes} machines{', raising' if arguments.raises else ''}{f', commit {of}' if of else ''}"
+    whose = f"the sites of 1994, {arguments.sites:g} of" if arguments.sites else pools + sizes
+    of_what = f"{whose} machines{', raising' if arguments.raises else ''}{f', commit {of}' if of else ''}"
     print(f"seeds {arguments.first} to {arguments.first + done.seeds - 1} with {of_what}: {len(done.failures)} failed; "
           f"{done.events:,} events, {done.cpu_s:.0f} s of processor time, {time.monotonic() - began_s:.0f} s")
     if done.failures:

@@ -18,6 +18,7 @@ from twisted.logger import Logger
 
 from condor_actors.cores.gateway.routes import OwnHosts, Routes
 from condor_actors.cores.gateway.standing import GatewaySettings, Standing
+from condor_actors.daemons.gateway.way_edges import real_edges
 from condor_actors.daemons.gateway.ways import Ways
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import AskFailed, Done
@@ -62,7 +63,7 @@ def gateway(process: Process, other: str, at: str, known: tuple[tuple[str, int],
     routes.learn(attrs.evolve(each, gateways=(at,)) for each in process.office.partners())
     hosts.learn(known)
     standing = Standing(GatewaySettings(), 1000)
-    ways = Ways(reactor, process.office, routes, hosts, standing, lambda identity: True,
+    ways = Ways(reactor, real_edges(reactor, process.office), routes, hosts, standing, lambda identity: True,
                 lambda link, number, node, refused: refused("nobody dials here"), lambda host: succeed(None), Logger())
     process.office.services[WAY_LINE] = ways.way
     return process.office.listen_tls("127.0.0.1", 0), standing

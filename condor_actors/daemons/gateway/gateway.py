@@ -23,6 +23,7 @@ from condor_actors.config import Config
 from condor_actors.cores.gateway.routes import OwnHosts, Routes
 from condor_actors.cores.gateway.standing import GatewaySettings, Standing
 from condor_actors.daemons.advertiser import COLLECTOR
+from condor_actors.daemons.gateway.way_edges import WayEdges, real_edges
 from condor_actors.daemons.gateway.ways import Ways
 from condor_actors.daemons.master_settings import collectors_of
 from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
@@ -226,15 +227,14 @@ class GatewayDaemon:
 
     name = "gateway"
 
-    def __init__(self, config: Config, world: World) -> None:
+    def __init__(self, config: Config, world: World, edges: WayEdges) -> None:
         self.world: Any = world
         self.system = world.make_system()
         self.collectors = collectors_of(config)
         self.routes, self.hosts = Routes(), OwnHosts()
         room = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_DESCRIPTORS) // 2
         self.standing = Standing(config.settings(GatewaySettings), room)
-        office: Any = world.post
-        self.ways = Ways(world.reactor_time, office, self.routes, self.hosts, self.standing, self._may_ask,
+        self.ways = Ways(world.reactor_time, edges, self.routes, self.hosts, self.standing, self._may_ask,
                          self._ask_back, self._look, world.log, self._denied)
         self.reconfigure(config)
 
@@ -311,10 +311,14 @@ class GatewayDaemon:
                         "Streams": streams})
 
 
-def make_daemon(config: Config, world: World) -> GatewayDaemon:
+def make_daemon(config: Config, world: World, edges: WayEdges | None = None) -> GatewayDaemon:
     """The gateway, not started.
+
+    Args:
+        edges: None: over sockets.
 
     Raises:
         ConfigError: COLLECTOR_HOST is no address.
     """
-    return GatewayDaemon(config, world)
+    office: Any = world.post
+    return GatewayDaemon(config, world, edges or real_edges(world.reactor_time, office))

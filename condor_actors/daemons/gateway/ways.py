@@ -18,31 +18,29 @@ The ways belong to the process, not to its actor: when that is built anew they s
 
 from __future__ import annotations
 
-import secrets
 import socket
 from collections.abc import Callable
 from typing import Any
 
 import attrs
-from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 from twisted.internet.interfaces import IProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from condor_actors.cores.gateway.routes import AskBack, Dial, NoRoute, OwnHosts, Routes
 from condor_actors.cores.gateway.standing import Standing
+from condor_actors.daemons.gateway.way_edges import WayEdges, no_way
 from condor_actors.messages.envelope import Identity
-from condor_actors.wire.nodes import BadNode, TlsNode, parse_node
-from condor_actors.wire.post_office import PostOffice
-from condor_actors.wire.relays.hop import Asked, NoWay, hop
+from condor_actors.wire.nodes import BadNode
+from condor_actors.wire.relays.hop import Asked, NoWay
 from condor_actors.wire.relays.lines import BACK_LINE, RELAYED_LINE, WAY_LINE, partner_of, target_here, words
-from condor_actors.wire.relays.socket_handover import READY, FirstByte
+from condor_actors.wire.relays.socket_handover import READY
 from condor_actors.wire.relays.splice import Splice
-from condor_actors.wire.relays.ways import GATEWAY_ROLE, direct
+from condor_actors.wire.relays.ways import GATEWAY_ROLE
 
 __all__ = ["Ways"]
 
-HOP_S = 10.0
 BACK_S = 15.0
 NOBODY_THERE = "no daemon of this pool answers there"
 """What a partner hears of a machine that it may not reach, and of one that is not there: it learns nothing from it."""
@@ -68,7 +66,7 @@ class Ways:
 
     Args:
         reactor: Twisted's.
-        office: dials, and knows who is trusted.
+        edges: make and join connections.
         routes, hosts, standing: what decides.
         may_ask: whether somebody of this pool may have ways.
         ask_back: asks the gateway at a link to bring a way: (link, number, node, refused(reason)).
@@ -76,12 +74,12 @@ class Ways:
         denied: is told of a partner's gateway that wants what it does not get.
     """
 
-    def __init__(self, reactor: Any, office: PostOffice, routes: Routes, hosts: OwnHosts, standing: Standing,
+    def __init__(self, reactor: Any, edges: WayEdges, routes: Routes, hosts: OwnHosts, standing: Standing,
                  may_ask: Callable[[Identity], bool], ask_back: Callable[[str, str, str, Callable[[str], None]], None],
                  look: Callable[[tuple[str, int]], Deferred[None]], log: Logger,
                  denied: Callable[[Identity, str], None] = lambda identity, text: None) -> None:
         self._reactor = reactor
-        self._office = office
+        self._edges = edges
         self._routes = routes
         self._hosts = hosts
         self._standing = standing
@@ -97,12 +95,15 @@ class Ways:
 
     def way(self, identity: Identity) -> IProtocol:
         """The protocol of who wants a way."""
-        asked = self._of_partner if identity.realm else self._of_member
-        return Asked(self._reactor, identity, asked)
+        return Asked(self._reactor, identity, self.wanted)
 
     def way_back(self, identity: Identity) -> IProtocol:
         """The protocol of a partner's gateway that brings a way."""
-        return Asked(self._reactor, identity, self._brought)
+        return Asked(self._reactor, identity, self.brought)
+
+    def wanted(self, asked: Asked, text: str) -> None:
+        """Somebody wants a way; ``text`` says where to."""
+        (self._of_partner if asked.identity.realm else self._of_member)(asked, text)
 
     def _of_member(self, asked: Asked, text: str) -> None:
         identity = asked.identity
@@ -169,10 +170,10 @@ class Ways:
         if isinstance(route, AskBack):
             return self._awaited_from(realm, route.link, node)
         assert isinstance(route, NoRoute)
-        return _failed(route.reason)
+        return no_way(route.reason)
 
     def _awaited_from(self, realm: str, link: str, node: str) -> Deferred[socket.socket]:
-        number = secrets.token_hex(16)
+        number = self._edges.new_number()
         found: Deferred[socket.socket] = Deferred(lambda _: None)
         self._awaited[number] = realm, found
 
@@ -189,7 +190,8 @@ class Ways:
         self._ask_back(link, number, node, refused)
         return found
 
-    def _brought(self, asked: Asked, number: str) -> None:
+    def brought(self, asked: Asked, number: str) -> None:
+        """A partner's gateway brings the way that has this number."""
         realm, found = self._awaited.get(number, ("", None))
         if found is None or asked.identity.realm != realm or GATEWAY_ROLE not in asked.identity.roles:
             asked.refuse("nobody waits for that way")
@@ -208,7 +210,7 @@ class Ways:
             else:
                 found.callback(sock)
 
-        FirstByte(self._reactor, sock, BACK_S, ready)
+        self._edges.first_byte(sock, BACK_S, ready)
 
     @inlineCallbacks
     def _inward(self, who: Identity, text: str) -> Any:
@@ -232,11 +234,7 @@ class Ways:
             raise NoWay(NOBODY_THERE) from None
 
     def _hop(self, node: str, said: bytes, role: str) -> Deferred[socket.socket]:
-        parsed, tls = parse_node(node), self._office.tls
-        assert isinstance(parsed, TlsNode)
-        if tls is None:
-            return _failed("this gateway has no certificate")
-        return hop(self._reactor, tls, parsed, direct(self._reactor, parsed), said, role=role, patience_s=HOP_S)
+        return self._edges.hop(node, said, role)
 
     # ---- brought by us
 
@@ -252,7 +250,7 @@ class Ways:
         way = _Way(who.realm, who.realm)
         reason = self._admitted(way)
         if reason:
-            return _failed(reason)
+            return no_way(reason)
         making: Deferred[Any] = self._bring(way, who, gateway, number, text)
         way.making = making
         return making
@@ -277,7 +275,7 @@ class Ways:
         """Splice what asked with where it leads."""
         self._standing.opened(way.client, way.realm)
         way.making = None
-        way.splice = Splice(self._reactor, first, second, lambda: self._over(way))
+        way.splice = self._edges.splice(first, second, lambda: self._over(way))
 
     def _over(self, way: _Way) -> None:
         if way in self._ways:
@@ -299,10 +297,6 @@ class Ways:
                 way.splice.cut()
             elif way.making is not None:
                 way.making.cancel()
-
-
-def _failed(reason: str) -> Deferred[Any]:
-    return fail(NoWay(reason))
 
 
 def _reason(failure: Failure) -> str:

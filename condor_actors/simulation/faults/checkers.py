@@ -23,6 +23,10 @@ no two claims have one secret        each claim that becomes durable
 a machine is not overcommitted       each program that starts
 no pool has more than its quota      the claims of all startds of a pool, each round, once faults are long over
 local jobs do not wait for guests    idle jobs of a pool beside guests' claims, each round, once faults are long over
+only gateways speak to other pools   each connection that is made
+a guest's pool may send guests       each claim that a startd grants to another pool's schedd, against FLOCK_FROM
+a guest has a match for each claim   likewise, against what the negotiator has announced
+a gateway bears no flood             what each gateway carries for each partner, each round
 the page shows the queue             each page that has been told of the last change, each round
 ===================================  ===========================================================================
 """
@@ -50,6 +54,7 @@ from condor_actors.daemons.web.pool_watch import PoolWatch
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.faults.lending_checker import LendingChecker
+from condor_actors.simulation.faults.partner_checker import PartnerChecker
 from condor_actors.simulation.world.disk import ClaimsOnDisk, LogOnDisk
 from condor_actors.simulation.world.queue_disk import QueueFile
 
@@ -90,10 +95,19 @@ class Checkers:
         self.pages_compared = 0
 
         self._lending = LendingChecker(pool)
+        self._partners = PartnerChecker(pool)
 
     def start(self) -> None:
         """The first round."""
         self._pool.clock.callLater(ROUND_S, self._round)
+
+    def joined(self, one: Process, other: Process) -> None:
+        """Two processes have a connection."""
+        self._partners.joined(one, other)
+
+    def carried(self, sender: Process, target: Process, envelope: Envelope) -> None:
+        """An envelope arrives."""
+        self._partners.carried(sender, target, envelope)
 
     # ---- programs
 
@@ -215,6 +229,7 @@ class Checkers:
     def look(self) -> None:
         """Everything that no single step shows."""
         self._lending.look()
+        self._partners.look()
         for machine in self._pool.machines.values():
             for process in machine.processes.values():
                 if process.system is None or process.frozen:

@@ -50,12 +50,14 @@ def _daemons_of(spec: MachineSpec) -> list[str]:
         found += ["schedd", "schedd", "shadow-host", "shadow-host"]
     if spec.executes:
         found += ["startd", "startd", "starter-host"]
-    return found + (["kbdd"] if spec.kbdd else []) + (["web"] if spec.web else [])
+    return found + (["kbdd"] if spec.kbdd else []) + (["web"] if spec.web else []) \
+        + (["gateway"] * 3 if spec.gateway else [])
 
 
 def _some(random: Random, machines: Sequence[MachineSpec]) -> MachineSpec:
     """Machines with more of the pool on them are hit more often."""
-    return random.choices(machines, [1.0 + 3.0 * spec.central + 4.0 * spec.submits for spec in machines])[0]
+    return random.choices(machines, [1.0 + 3.0 * spec.central + 4.0 * spec.submits + 4.0 * spec.gateway
+                                     for spec in machines])[0]
 
 
 def _pair(random: Random, machines: Sequence[MachineSpec]) -> tuple[str, str]:
@@ -104,6 +106,7 @@ AMBUSHES = {
                     "run.RunBegan", "run.RunExited", "run.RunProgress", "run.StopRun"),
     "negotiator": ("negotiate.ResourceRequests", "advertise.AdsChanged"),
     "collector": ("advertise.UpdateAd", "advertise.SubscribeAds"),
+    "gateway": ("flock.AnnounceGateway", "flock.OpenWay", "advertise.AdsPage"),
 }
 """What each daemon may be ambushed with."""
 

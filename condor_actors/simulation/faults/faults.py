@@ -17,6 +17,9 @@ One fault a line; ``#`` begins a comment; spans are ``90s``, ``5m``, ``1.5h``::
     at 240s kill-job m2                        someone kills the job there
     at 250s stop m3/startd                     SIGTERM
     at 255s bad m3 for 5m                      no program starts there
+    at 256s mute m3 for 5m                     no startd of its pool answers those of other pools that ask for claims
+    at 257s greedy m0 for 5m                   its schedds ask each startd elsewhere for four claims, not for one
+    at 258s flood g1 g2 for 1m                 the gateway there asks the other one for forty ways each second
     at 260s ambush m0/schedd on shadow_host.RunEnded kill     killed by the next such message, before it looks at it
     at 260s ambush m0/schedd on shadow_host.RunEnded reset    the connection breaks right behind that message
     at 260s ambush m0/schedd on shadow_host.RunEnded raise    the turn of the next such message raises when all is done
@@ -35,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from condor_actors.messages.codec import message_class
+from condor_actors.simulation.faults.floods import flood
 
 if TYPE_CHECKING:
     from condor_actors.simulation.world.machine import SimulatedMachine
@@ -45,7 +49,7 @@ __all__ = ["BadSchedule", "Fault", "Faults", "parse_schedule"]
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 DAEMONS = ("master", "collector", "negotiator", "schedd", "startd", "kbdd", "shadow-host", "starter-host",
-           "web")
+           "web", "gateway")
 TOUCH_S = 15.0
 
 
@@ -107,7 +111,7 @@ _FORMS = {
     "crash": {"daemon"}, "stop": {"daemon"}, "freeze": {"daemon", "span"}, "power": {"span"},
     "cut": {"pair", "span"}, "slow": {"pair", "span", "values"}, "reset": {"pair"}, "disk-full": {"span"},
     "disk-sick": {"span"}, "die": {"daemon", "moment"}, "clock": {"jump"}, "owner": {"span"}, "kill-job": set(),
-    "bad": {"span"},
+    "bad": {"span"}, "mute": {"span"}, "greedy": {"span"}, "flood": {"pair", "span"},
     "ambush": {"daemon", "message"}, "raise": {"daemon", "turn"},
 }
 MOMENTS = ("before", "after", "edge")
@@ -359,6 +363,16 @@ class Faults:
 
     def _bad(self, fault: Fault, machine: SimulatedMachine) -> None:
         self._hold("bad", fault, lambda: setattr(machine, "bad", True), lambda: setattr(machine, "bad", False))
+
+    def _wrong(self, fault: Fault, machine: SimulatedMachine) -> None:
+        pool, wrongdoers = machine.spec.pool, self._pool.network.wrongdoers[fault.kind]
+        key = attrs.evolve(fault, target=pool)
+        self._hold(fault.kind, key, lambda: wrongdoers.add(pool), lambda: wrongdoers.discard(pool))
+
+    _mute = _greedy = _wrong
+
+    def _flood(self, fault: Fault, machine: SimulatedMachine) -> None:
+        flood(self._pool, machine, self._pool.machines[fault.other], self._pool.clock.now_s + fault.span_s)
 
     def _die(self, fault: Fault, machine: SimulatedMachine) -> None:
         machine.disk.deadly[fault.daemon] = fault.moment

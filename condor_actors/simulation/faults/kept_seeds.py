@@ -15,7 +15,11 @@ from typing import Any
 
 import attrs
 
+from condor_actors.simulation.faults.kinds import WorldKind
+
 __all__ = ["BadKeptSeeds", "KeptSeeds", "Outcome"]
+
+USUAL = WorldKind()
 
 
 class BadKeptSeeds(ValueError):
@@ -42,18 +46,16 @@ class KeptSeeds:
 
     Args:
         path: of the file; made when it does not exist.
-        commit: which program this is; machines: sizes of the pools; raises: whether turns and edges of actors
-            raised as well; pools: how many there were.  Only what was kept for all four is found.
+        commit: which program this is; machines: sizes of the pools; kind: of worlds.  Only what was kept for all
+            three is found.
 
     Raises:
         BadKeptSeeds: the file holds something else.
         OSError: it cannot be read or written.
     """
 
-    def __init__(self, path: Path, commit: str, machines: Sequence[int], raises: bool = False,
-                 pools: int = 1) -> None:
-        self._of = {"commit": commit, "machines": list(machines), **({"raises": True} if raises else {}),
-                    **({"pools": pools} if pools > 1 else {})}
+    def __init__(self, path: Path, commit: str, machines: Sequence[int], kind: WorldKind = USUAL) -> None:
+        self._of = {"commit": commit, "machines": list(machines), **kind.plain()}
         self._known: dict[tuple[int, int], Outcome] = {}
         path.touch()
         end = 0
@@ -73,7 +75,7 @@ class KeptSeeds:
         outcome = Outcome(plain["seeds"], plain["events"], plain["cpu_s"],
                           tuple((seed, said) for seed, said in plain["failures"]))
         of = {name: plain[name] for name in ("commit", "machines")} | {
-            name: plain[name] for name in ("raises", "pools") if name in plain}
+            name: plain[name] for name in attrs.asdict(USUAL) if name in plain}
         if of == self._of and not plain["commit"].endswith("-dirty"):
             self._known[plain["first"], outcome.seeds] = outcome
 

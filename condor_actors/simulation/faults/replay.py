@@ -11,9 +11,13 @@ import attrs
 from condor_actors.simulation.faults.chance import random_scenario, shrink
 from condor_actors.simulation.faults.faults import parse_schedule
 from condor_actors.simulation.faults.federations import random_federation
+from condor_actors.simulation.faults.kinds import WorldKind
+from condor_actors.simulation.faults.sites import random_sites
 from condor_actors.simulation.world.scenario import Result, Scenario, run
 
 __all__ = ["commit", "replay", "report_of", "scenario_of"]
+
+USUAL = WorldKind()
 
 
 def commit() -> str:
@@ -28,19 +32,23 @@ def commit() -> str:
 
 
 def scenario_of(seed: int, machines: int, faults: int | None, schedule: str | None,
-                trace: Callable[[str], None] | None, raises: bool = False, pools: int = 1) -> Scenario:
+                trace: Callable[[str], None] | None, kind: WorldKind = USUAL) -> Scenario:
     """What a seed means.
 
     Args:
-        seed, machines, faults, raises: see :func:`condor_actors.simulation.faults.chance.random_scenario`.
-        pools: how many; of several, each has so many machines that run jobs.
+        seed, machines, faults: see :func:`condor_actors.simulation.faults.chance.random_scenario`.
+        kind: of world; ``machines`` means nothing on the map of 1994.
         schedule: faults in their own language instead of those of chance; trace: takes each line of what happens.
 
     Raises:
         BadSchedule: the schedule is not understood.
     """
-    scenario = random_scenario(seed, machines, faults, raises) if pools == 1 else random_federation(
-        seed, pools, machines, faults, raises)
+    if kind.scale:
+        scenario = random_sites(seed, kind.scale, faults, kind.raises)
+    elif kind.pools > 1:
+        scenario = random_federation(seed, kind.pools, machines, faults, kind.raises)
+    else:
+        scenario = random_scenario(seed, machines, faults, kind.raises)
     scenario = attrs.evolve(scenario, trace=trace)
     if schedule is None:
         return scenario
@@ -65,7 +73,7 @@ def report_of(result: Result, minimal: Scenario | None) -> str:
 
 
 def replay(seeds: Iterable[int], *, machines: int = 20, faults: int | None = None, schedule: str | None = None,
-           raises: bool = False, pools: int = 1, smallest: bool = False, trace: Callable[[str], None] | None = None,
+           kind: WorldKind = USUAL, smallest: bool = False, trace: Callable[[str], None] | None = None,
            say: Callable[[str], None] = lambda text: None) -> int:
     """Run the seeds; returns how many of them violated anything.
 
@@ -76,7 +84,7 @@ def replay(seeds: Iterable[int], *, machines: int = 20, faults: int | None = Non
     """
     failed = 0
     for seed in seeds:
-        scenario = scenario_of(seed, machines, faults, schedule, trace, raises, pools)
+        scenario = scenario_of(seed, machines, faults, schedule, trace, kind)
         result = run(scenario)
         failed += bool(result.violations)
         say(report_of(result, shrink(attrs.evolve(scenario, trace=None)) if result.violations and smallest else None))

@@ -21,6 +21,7 @@ import attrs
 from condor_actors.daemons.schedd.schedd import ScheddActor
 from condor_actors.simulation.faults.chance import shrink
 from condor_actors.simulation.faults.kept_seeds import KeptSeeds, Outcome
+from condor_actors.simulation.faults.kinds import WorldKind
 from condor_actors.simulation.faults.replay import report_of, scenario_of
 from condor_actors.simulation.world.scenario import Result, Scenario, run
 
@@ -34,6 +35,7 @@ SHRUNK = 3
 """So many failures of one worker are made smaller, which takes some :data:`SMALLER_TRIES` runs each."""
 
 _shrunk = 0
+USUAL = WorldKind()
 
 
 @attrs.define
@@ -82,21 +84,20 @@ def _told(result: Result) -> str:
     return "\n".join(text for text in (report_of(result, smaller), story_of(smaller or scenario)) if text)
 
 
-def _some(first: int, number: int, machines: Sequence[int], raises: bool = False, pools: int = 1) -> Outcome:
+def _some(first: int, number: int, machines: Sequence[int], kind: WorldKind) -> Outcome:
     """Run seeds one after another; also what a worker does."""
     began_s, events, failures = time.process_time(), 0, []
     for seed in range(first, first + number):
         size = machines[seed % len(machines)]
         try:
-            result = run(scenario_of(seed, size, None, None, None, raises, pools))
+            result = run(scenario_of(seed, size, None, None, None, kind))
             events += result.events
             said = _told(result) if result.violations else ""
             del result
         except Exception:  # noqa: BLE001 - the other seeds go on; this one is told like any that failed
             said = f"seed {seed}: {traceback.format_exc()}"
         if said:
-            words = f"{' --raises' if raises else ''}{f' --pools {pools}' if pools > 1 else ''}"
-            again = f"condor_simulate --seed {seed} --machines {size}{words} --smallest --trace"
+            again = f"condor_simulate --seed {seed} --machines {size}{kind.words()} --smallest --trace"
             failures.append((seed, f"{said}\nagain: {again}"))
     gc.collect()
     return Outcome(number, events, time.process_time() - began_s, tuple(failures))
@@ -111,7 +112,7 @@ def _chunks(first: int, number: int | None) -> Iterator[tuple[int, int]]:
 
 
 def run_seeds(first: int, number: int | None, *, machines: Sequence[int] = (20,), workers: int = 1,
-              raises: bool = False, pools: int = 1, seconds: float | None = None, kept: KeptSeeds | None = None,
+              kind: WorldKind = USUAL, seconds: float | None = None, kept: KeptSeeds | None = None,
               progress: Callable[[Sum], None] = lambda so_far: None) -> Sum:
     """Run ``number`` seeds from ``first`` on.
 
@@ -119,8 +120,7 @@ def run_seeds(first: int, number: int | None, *, machines: Sequence[int] = (20,)
         number: None: until the time is over.
         machines: sizes of pools; a seed takes the one at its remainder.
         workers: processes.
-        raises: whether turns and edges of actors raise as well.
-        pools: in each world; of several each has so many ``machines`` that run jobs.
+        kind: of worlds.
         seconds: begin none after that.
         kept: what is found there is not run again; the rest is added to it.
         progress: told the sum now and then.
@@ -140,7 +140,7 @@ def run_seeds(first: int, number: int | None, *, machines: Sequence[int] = (20,)
                 chunk = next(chunks, None)
                 if chunk is None:
                     break
-                under_way.append((chunk[0], _begin(*chunk, machines, raises, pools, kept, pool)))
+                under_way.append((chunk[0], _begin(*chunk, machines, kind, kept, pool)))
             if not under_way:
                 return so_far
             start, outcome_of = under_way.popleft()
@@ -151,12 +151,12 @@ def run_seeds(first: int, number: int | None, *, machines: Sequence[int] = (20,)
             progress(so_far)
 
 
-def _begin(first: int, number: int, machines: Sequence[int], raises: bool, pools: int, kept: KeptSeeds | None,
+def _begin(first: int, number: int, machines: Sequence[int], kind: WorldKind, kept: KeptSeeds | None,
            pool: Executor | None) -> Callable[[], Outcome]:
     """Have some seeds run, in another process if there are any; what is returned waits for them."""
     known = kept.find(first, number) if kept is not None else None
     if known is not None:
         return lambda: known
     if pool is not None:
-        return pool.submit(_some, first, number, machines, raises, pools).result
-    return lambda: _some(first, number, machines, raises, pools)
+        return pool.submit(_some, first, number, machines, kind).result
+    return lambda: _some(first, number, machines, kind)

@@ -19,6 +19,7 @@ from condor_actors.config import Config
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
 from condor_actors.daemons import collector, kbdd, master, negotiator, startd
 from condor_actors.daemons.admin import AdminActor, AdminEdges
+from condor_actors.daemons.gateway import gateway
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.schedd import ScheddDaemon, ScheddEdges
@@ -30,6 +31,7 @@ from condor_actors.daemons.starter.starter_host import StarterHostDaemon
 from condor_actors.daemons.web import web
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
 from condor_actors.messages.pool import PartnersKnown
+from condor_actors.services.world import gateways_of
 from condor_actors.simulation.world.disk import Disk, SimulatedLogs
 from condor_actors.simulation.world.jobs import SimulatedLauncher, SimulatedRunHost
 from condor_actors.simulation.world.machine import (
@@ -39,8 +41,10 @@ from condor_actors.simulation.world.machine import (
     SimulatedScreens,
     StarterHosts,
 )
-from condor_actors.simulation.world.network import SimulatedPost
+from condor_actors.simulation.world.post import SimulatedPost
+from condor_actors.simulation.world.relays import simulated_edges
 from condor_actors.userlog.writer import UserLogs
+from condor_actors.wire.relays.lines import BACK_LINE, WAY_LINE
 
 if TYPE_CHECKING:
     from condor_actors.simulation.world.process import Process
@@ -48,7 +52,8 @@ from condor_actors.simulation.world.stores import Stores
 
 __all__ = ["PORTS", "host"]
 
-PORTS = {"collector": 9618, "negotiator": 9614, "schedd": 9615, "startd": 9616, "master": 9617, "starter-host": 9619}
+PORTS = {"collector": 9618, "negotiator": 9614, "schedd": 9615, "startd": 9616, "master": 9617, "starter-host": 9619,
+         "gateway": 9619}
 
 
 class SimulatedSpool(Spool):
@@ -105,6 +110,7 @@ class NoMail:
 def _world(process: Process, config: Config, **edges: Any) -> World:
     pool = process.machine.pool
     post = process.post = SimulatedPost(pool.network, process, process.machine.identity, pool.domain, process.log)
+    post.gateways = gateways_of(config, process.kind)
     return World(
         reactor_time=process.clock, wall_clock=process.wall, random=process.random, new_secret=process.new_secret,
         stopwatch=process.clock.seconds, uid=process.uid, pid=process.pid, post=post, log=process.log,
@@ -138,7 +144,7 @@ def host(process: Process, argument: str) -> None:
         _admin(process, config)
         _listen(process)
     daemon.start()
-    if process.machine.spec.pool and process.kind in ("schedd", "startd", "negotiator"):
+    if process.machine.spec.pool and process.kind in ("schedd", "startd", "negotiator", "gateway"):
         process.system.spawn("partners", lambda: PartnerTeller(process))
 
 
@@ -221,6 +227,17 @@ def _web(process: Process, config: Config, argument: str) -> Any:
     return daemon
 
 
+def _gateway(process: Process, config: Config, argument: str) -> Any:
+    world = _world(process, config)
+    post = process.post
+    assert post is not None
+    daemon = gateway.make_daemon(config, world, simulated_edges(post))
+    wanted: Any = daemon.ways.wanted
+    brought: Any = daemon.ways.brought
+    post.asked_for.update({WAY_LINE: wanted, BACK_LINE: brought})
+    return daemon
+
+
 def _starter_host(process: Process, config: Config, argument: str) -> Any:
     machine = process.machine
     world = _world(process, config, processes=SimulatedLauncher(machine, process),
@@ -244,5 +261,5 @@ def _shadow_host(process: Process, config: Config, argument: str) -> Any:
 
 _BUILDERS: dict[str, Callable[[Process, Config, str], Any]] = {
     "collector": _collector, "negotiator": _negotiator, "master": _master, "schedd": _schedd, "startd": _startd,
-    "kbdd": _kbdd, "web": _web, "starter-host": _starter_host, "shadow-host": _shadow_host,
+    "gateway": _gateway, "kbdd": _kbdd, "web": _web, "starter-host": _starter_host, "shadow-host": _shadow_host,
 }

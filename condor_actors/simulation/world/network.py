@@ -26,20 +26,18 @@ import attrs
 from twisted.internet import error
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IProtocol
-from twisted.logger import Logger
 
 from condor_actors.messages.envelope import Envelope, Identity
-from condor_actors.messages.pool import KnownPartner
 from condor_actors.messages.realm import MARK, abroad
 from condor_actors.simulation.world.clock import HeapClock
 from condor_actors.wire.link import Link
-from condor_actors.wire.post_office import PostOffice
 from condor_actors.wire.relays.ways import CONNECT_S
 
 if TYPE_CHECKING:
+    from condor_actors.simulation.world.post import SimulatedPost
     from condor_actors.simulation.world.process import Process
 
-__all__ = ["Network", "Path", "SimulatedPost"]
+__all__ = ["Broker", "End", "Network", "Path", "end_of", "pool_of", "seen_at", "seen_from"]
 
 RETRANSMIT_S = 0.2
 FRAME_OVERHEAD_BYTES = 80
@@ -60,10 +58,11 @@ class Network:
     """All machines' connections.
 
     Attributes:
-        paths: what differs from ``usual``, by (from, to).
+        paths: what differs from ``far`` for a while, by (from, to); far: what always differs from ``usual``.
         listeners: who listens, by node.
-        carried: told of each envelope that arrives: (from, to, envelope).
+        carried: told of each envelope that arrives: (from, to, envelope); joined: of each connection: (from, to).
         frames: how many frames were sent.
+        wrongdoers: pools whose daemons do wrong now, by what they do: ``mute`` or ``greedy``.
         ambushes: ``kill``, ``reset`` or ``raise`` by (machine, daemon, kind of the message that is waited for).
     """
 
@@ -73,10 +72,13 @@ class Network:
         self.usual = Path()
         self.local = Path(delay_s=0.00005)
         self.paths: dict[tuple[str, str], Path] = {}
+        self.far: dict[tuple[str, str], Path] = {}
         self.listeners: dict[str, SimulatedPost] = {}
         self.powered: set[str] = set()
         self.carried: Callable[[Process, Process, Envelope], None] | None = None
+        self.joined: Callable[[Process, Process], None] | None = None
         self.frames = 0
+        self.wrongdoers: dict[str, set[str]] = {"mute": set(), "greedy": set()}
         self.ambushes: dict[tuple[str, str, str], str] = {}
         self._wires: dict[Wire, None] = {}
 
@@ -84,11 +86,11 @@ class Network:
         """The way from a machine to another."""
         if start == end:
             return self.local
-        return self.paths.get((start, end), self.usual)
+        return self.paths.get((start, end)) or self.far.get((start, end), self.usual)
 
     def change(self, start: str, end: str) -> Path:
         """The way from a machine to another, to be changed."""
-        return self.paths.setdefault((start, end), attrs.evolve(self.usual))
+        return self.paths.setdefault((start, end), attrs.evolve(self.far.get((start, end), self.usual)))
 
     def mend(self, start: str, end: str) -> None:
         """The way is as usual again; what it held goes on."""
@@ -116,7 +118,12 @@ class Network:
 
     def connect(self, post: SimulatedPost, node: str) -> Deferred[IProtocol]:
         """Dial: fires with the link's broker, or fails as TCP would."""
-        result: Deferred[IProtocol] = Deferred()
+        return self.reach(post, node, self._linked)
+
+    def reach(self, post: SimulatedPost, node: str,
+              made: Callable[[SimulatedPost, str, SimulatedPost, Deferred[Any]], None]) -> Deferred[Any]:
+        """Reach who listens at a node, then have ``made`` make the connection and fire what is returned."""
+        result: Deferred[Any] = Deferred()
         start = post.process.machine.name
         target = self.listeners.get(_plain(node))
         end = target.process.machine.name if target is not None else self._machine_of(_plain(node)) or start
@@ -125,7 +132,7 @@ class Network:
             post.process.clock.callLater(CONNECT_S, self._give_up, result)
         else:
             turn_s = self.latency_s(there, 60) + self.latency_s(back, 60)
-            post.process.clock.callLater(turn_s, self._connected, post, node, result)
+            post.process.clock.callLater(turn_s, self._reached, post, node, made, result)
         return result
 
     @staticmethod
@@ -137,22 +144,31 @@ class Network:
         if not result.called:
             result.errback(error.TimeoutError())
 
-    def _connected(self, post: SimulatedPost, node: str, result: Deferred[IProtocol]) -> None:
+    def _reached(self, post: SimulatedPost, node: str,
+                 made: Callable[[SimulatedPost, str, SimulatedPost, Deferred[Any]], None],
+                 result: Deferred[Any]) -> None:
         if result.called:
             return
         target = self.listeners.get(_plain(node))
         if target is None or not target.process.alive:
             result.errback(error.ConnectionRefusedError())
-            return
+        else:
+            made(post, node, target, result)
+
+    def _linked(self, post: SimulatedPost, node: str, target: SimulatedPost, result: Deferred[Any]) -> None:
         near = post.dialled_link(node)
-        here, there = post.process.machine.spec.pool, target.process.machine.spec.pool
-        far = target.inbound_link(_seen_from(post.identity_for(target, local=node.startswith("unix:")), here, there))
-        wire = Wire(self, _end_of(near), _end_of(far))
-        near.identity = _seen_from(target.own_identity(local=node.startswith("unix:")), there, here)
-        self._wires[wire] = None
+        far = target.inbound_link(seen_at(target, post, local=node.startswith("unix:")))
+        self.join(end_of(near), end_of(far))
+        near.identity = seen_from(target.own_identity(local=node.startswith("unix:")), pool_of(target), pool_of(post))
         result.callback(near.broker)
         target.process.clock.callLater(0.0, far.broker_ready)
         near.broker_ready()
+
+    def join(self, near: End, far: End) -> None:
+        """Two processes have a connection."""
+        self._wires[Wire(self, near, far)] = None
+        if self.joined is not None:
+            self.joined(near.process, far.process)
 
     def forget(self, wire: Wire) -> None:
         """A connection is no more."""
@@ -179,7 +195,17 @@ def _plain(node: str) -> str:
     return f"{host.partition(MARK)[0]}{colon}{port}" if node.startswith("<") else node
 
 
-def _seen_from(identity: Identity, own: str, other: str) -> Identity:
+def pool_of(post: SimulatedPost) -> str:
+    """The pool of its machine."""
+    return post.process.machine.spec.pool
+
+
+def seen_at(target: SimulatedPost, post: SimulatedPost, *, local: bool) -> Identity:
+    """Who dials, as it is known where it dials."""
+    return seen_from(post.identity_for(target, local=local), pool_of(post), pool_of(target))
+
+
+def seen_from(identity: Identity, own: str, other: str) -> Identity:
     """A machine or user of the pool ``own`` as its certificate is read in the pool ``other``."""
     if own == other:
         return identity
@@ -192,7 +218,7 @@ def _seen_from(identity: Identity, own: str, other: str) -> Identity:
 class Wire:
     """One connection: two ends and what is under way between them."""
 
-    def __init__(self, network: Network, near: Broker, far: Broker) -> None:
+    def __init__(self, network: Network, near: End, far: End) -> None:
         self.network = network
         self.near, self.far = near, far
         self.machines = near.process.machine.name, far.process.machine.name
@@ -200,7 +226,17 @@ class Wire:
         far.join(self, near, self.machines)
         self._epoch = 0
 
-    def carry(self, target: Broker, frame: Any, size: int) -> None:
+    def replace(self, end: End, by: End) -> None:
+        """Another takes the place of an end, with what is on its way there."""
+        by.join(self, end.other, end.way)
+        by.last_s, by.held = end.last_s, end.held
+        end.other.other = by
+        if self.near is end:
+            self.near = by
+        else:
+            self.far = by
+
+    def carry(self, target: End, frame: Any, size: int) -> None:
         """Bring a frame (or, None, the end of the stream) to an end, after what was sent there before."""
         network = self.network
         path = network.path(*target.way)
@@ -209,7 +245,7 @@ class Wire:
         else:
             self._send(target, path, frame, size)
 
-    def _send(self, target: Broker, path: Path, frame: Any, size: int) -> None:
+    def _send(self, target: End, path: Path, frame: Any, size: int) -> None:
         network = self.network
         clock = network.clock
         network.frames += 1
@@ -218,7 +254,7 @@ class Wire:
         target.last_s = arrives_s
         clock.callLater(arrives_s - clock.now_s, self._arrive, target, frame, self._epoch)
 
-    def _arrive(self, target: Broker, frame: Any, epoch: int) -> None:
+    def _arrive(self, target: End, frame: Any, epoch: int) -> None:
         if epoch == self._epoch and not target.silent:
             target.process.clock.run(target.receive, frame)
 
@@ -228,7 +264,7 @@ class Wire:
             if target.held and not self.network.path(*target.way).cut:
                 self.network.clock.callLater(RETRANSMIT_S, self._go_on, target, self._epoch)
 
-    def _go_on(self, target: Broker, epoch: int) -> None:
+    def _go_on(self, target: End, epoch: int) -> None:
         path = self.network.path(*target.way)
         if epoch == self._epoch and not path.cut:
             held, target.held = target.held, []
@@ -244,7 +280,7 @@ class Wire:
             if not end.silent:
                 end.process.clock.callLater(0.0, end.lost, "Connection was reset by peer.")
 
-    def closed_by(self, end: Broker, abruptly: bool) -> None:
+    def closed_by(self, end: End, abruptly: bool) -> None:
         """An end hangs up: the other one hears of it after what was sent before."""
         self.network.forget(self)
         end.process.clock.callLater(0.0, end.lost, "Connection was closed cleanly.")
@@ -264,7 +300,7 @@ class Wire:
         else:
             self.carry(end.other, None, 40)
 
-    def spoken_to(self, sender: Broker) -> bool:
+    def spoken_to(self, sender: End) -> bool:
         """Whether someone hears what ``sender`` says: a machine that has come back resets what it does not know."""
         other = sender.other
         if not other.silent:
@@ -277,8 +313,8 @@ class Wire:
         return False
 
 
-class Broker:
-    """One end of a connection, in place of the Perspective Broker's.
+class End:
+    """One end of a connection.
 
     Attributes:
         other: the other end; way: (from, to) of what comes here.
@@ -286,40 +322,74 @@ class Broker:
         silent: its process is dead.
     """
 
-    currentDialect = b"pb"
-    other: Broker
+    other: End
     way: tuple[str, str]
 
-    def __init__(self, link: Link, process: Process) -> None:
-        self.link = link
+    def __init__(self, process: Process) -> None:
         self.process = process
         self.wire: Wire | None = None
-        self.transport: Any = self
         self.last_s = 0.0
         self.held: list[tuple[Any, int]] = []
         self.silent = False
-        self._violation = ""
-        self._over = False
+        self.over = False
 
-    def join(self, wire: Wire, other: Broker, way: tuple[str, str]) -> None:
+    def join(self, wire: Wire, other: End, way: tuple[str, str]) -> None:
         """It is an end of a connection now."""
         self.wire, self.other, self.way = wire, other, way
 
+    def send(self, frame: Any, size: int) -> None:
+        """Send something, if the other end is there."""
+        wire = self.wire
+        if wire is not None and not self.over and (not self.other.silent or wire.spoken_to(self)):
+            wire.carry(self.other, frame, size + FRAME_OVERHEAD_BYTES)
+
+    def receive(self, frame: Any) -> None:
+        """A frame has come, or (None) the end of the stream."""
+        raise NotImplementedError
+
+    def ended(self) -> None:
+        """The other end has hung up."""
+        if self.wire is not None:
+            self.wire.network.forget(self.wire)
+        self.lost("Connection was closed cleanly.")
+
+    def hang_up(self) -> None:
+        """Close, after what was sent."""
+        if self.wire is not None and not self.over:
+            self.wire.closed_by(self, abruptly=False)
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone."""
+        raise NotImplementedError
+
+
+class Broker(End):
+    """The end of a link, in place of the Perspective Broker's.
+
+    Attributes:
+        peer: the process that speaks at the true other end, where gateways pass on what it says.
+    """
+
+    currentDialect = b"pb"
+
+    def __init__(self, link: Link, process: Process) -> None:
+        super().__init__(process)
+        self.link = link
+        self.peer: Process | None = None
+        self.transport: Any = self
+        self._violation = ""
+
     def deliver(self, frame: bytes) -> None:
         """Send a frame."""
-        wire = self.wire
-        if wire is not None and not self._over and not self._violation and (
-                not self.other.silent or wire.spoken_to(self)):
-            wire.carry(self.other, frame, len(frame) + FRAME_OVERHEAD_BYTES)
+        if not self._violation:
+            self.send(frame, len(frame))
 
     def receive(self, frame: bytes | None) -> None:
         """A frame has come, or the end of the stream."""
-        if self._over or self._violation:
+        if self.over or self._violation:
             return
         if frame is None:
-            if self.wire is not None:
-                self.wire.network.forget(self.wire)
-            self.lost("Connection was closed cleanly.")
+            self.ended()
             return
         try:
             self.link.frame_received(frame)
@@ -332,111 +402,15 @@ class Broker:
             self._violation = why
             self.wire.closed_by(self, abruptly=True)
 
-    def hang_up(self) -> None:
-        """Close, after what was sent."""
-        if self.wire is not None and not self._over:
-            self.wire.closed_by(self, abruptly=False)
-
     def lost(self, reason: str) -> None:
         """The connection is gone."""
-        if not self._over:
-            self._over = True
+        if not self.over:
+            self.over = True
             self.link.broker_lost(self._violation or reason)
 
 
-def _end_of(link: Link) -> Broker:
+def end_of(link: Link) -> Broker:
+    """The end of the connection on which a link is."""
     broker: Any = link.broker
     assert isinstance(broker, Broker)
     return broker
-
-
-class SimulatedLink(Link):
-    """A link whose broker is ours."""
-
-    def make_broker(self, is_client: bool) -> Any:
-        """An end of a simulated connection."""
-        owner: Any = self._owner
-        return Broker(self, owner.process)
-
-
-class SimulatedPost(PostOffice):
-    """The production's post office on the simulated network.
-
-    Args:
-        network: the wires.
-        process: whose it is.
-        machine_identity: what the machine's certificate says.
-    """
-
-    def __init__(self, network: Network, process: Process, machine_identity: Identity, uid_domain: str,
-                 log: Logger) -> None:
-        self.network = network
-        self.process = process
-        self._machine_identity = machine_identity
-        super().__init__(process.clock, random=process.random, process=process.kind, uid_domain=uid_domain, log=log)
-
-    def listen(self, node: str) -> None:
-        """Take connections at a node, ``unix:/path`` or ``<host:port>``."""
-        self.network.listeners[node] = self
-        if node.startswith("<"):
-            self.public_node = node
-
-    def partners(self) -> tuple[KnownPartner, ...]:
-        """The pools that its own trusts."""
-        machine = self.process.machine
-        return machine.pool.partners_of(machine.spec.pool)
-
-    def connect(self, node: str) -> Deferred[IProtocol]:
-        """Dial for a :class:`Dialled`."""
-        return self.network.connect(self, node)
-
-    def own_identity(self, local: bool) -> Identity:
-        """Who we are for someone who dialled us."""
-        return self.process.local_identity() if local else self._machine_identity
-
-    def identity_for(self, target: SimulatedPost, local: bool) -> Identity:
-        """Who we are for someone whom we dial."""
-        return self.process.local_identity() if local else self.process.remote_identity(self._machine_identity)
-
-    def inbound_link(self, identity: Identity) -> SimulatedLink:
-        """A link for a connection that came in."""
-        self._last_inbound += 1
-        link = self._new_link(f"in:{self._last_inbound}", identity, is_client=False)
-        assert isinstance(link, SimulatedLink)
-        return link
-
-    def _new_link(self, node: str, identity: Identity, *, is_client: bool) -> Link:
-        link = SimulatedLink(self, node, identity, self.clock, self._hello(), is_client=is_client)
-        self._greeting.add(link)
-        return link
-
-    def identify(self, link: Link, transport: Any) -> bool:
-        """Certificates and credentials are in order here."""
-        return True
-
-    def link_received(self, link: Link, envelopes: list[Envelope]) -> None:
-        """Envelopes came in; the trace sees them first."""
-        network = self.network
-        wire = _end_of(link).wire
-        assert wire is not None
-        sender = _end_of(link).other.process
-        if network.carried is not None:
-            for envelope in envelopes:
-                network.carried(sender, self.process, envelope)
-        if network.ambushes and self._ambushed(envelopes, wire):
-            return
-        super().link_received(link, envelopes)
-
-    def _ambushed(self, envelopes: list[Envelope], wire: Wire) -> bool:
-        """Spring what waits for one of these; whether the process is dead now."""
-        process = self.process
-        for envelope in envelopes:
-            how = self.network.ambushes.pop((process.machine.name, process.kind, envelope.kind), "")
-            if how == "kill":
-                process.machine.kill(process)
-                return True
-            if how == "reset":
-                wire.reset()
-            if how == "raise":
-                process.machine.pool.trips.arm_message(process, envelope.kind)
-        return False

@@ -29,11 +29,11 @@ from condor_actors.simulation.faults.faults import Faults, parse_schedule
 from condor_actors.simulation.faults.trips import Injected, Trips
 from condor_actors.simulation.world.clock import HeapClock
 from condor_actors.simulation.world.disk import DiskTrouble
-from condor_actors.simulation.world.hosting import host
+from condor_actors.simulation.world.hosting import PORTS, host
 from condor_actors.simulation.world.jobs import JobProcess
 from condor_actors.simulation.world.machine import SimulatedMachine
 from condor_actors.simulation.world.memory import unhurried_collector
-from condor_actors.simulation.world.network import Network
+from condor_actors.simulation.world.network import Network, Path
 from condor_actors.simulation.world.process import Process
 from condor_actors.simulation.world.queue_disk import QueueFile
 from condor_actors.simulation.world.scenario import JobRecord, Result, Scenario
@@ -105,13 +105,21 @@ class Pool:
         self._authorizations: dict[tuple[str, str], Authorization] = {}
         for spec in scenario.machines:
             roles = {"master", *(["collector", "negotiator"] if spec.central else []),
-                     *(["schedd"] if spec.submits else []), *(["startd"] if spec.executes else [])}
+                     *(["schedd"] if spec.submits else []), *(["startd"] if spec.executes else []),
+                     *(["gateway"] if spec.gateway else [])}
             identity = Identity(name=f"condor@{spec.name}", roles=frozenset(roles), host=spec.name, method="tls")
             machine = self.machines[spec.name] = SimulatedMachine(self, spec, identity)
             machine.poll_s = float({**scenario.config, **spec.config}.get("POLLING_INTERVAL", machine.poll_s))
         self.centrals = {spec.pool: spec.name for spec in reversed(scenario.machines) if spec.central}
+        self._gateways = {pool: tuple(
+            f"<{spec.name}%{pool}:{PORTS['gateway']}>" for spec in scenario.machines
+            if spec.gateway and spec.pool == pool and pool not in scenario.hidden) for pool in self.centrals}
+        gates = [spec for spec in scenario.machines if spec.gateway]
+        self.network.far = {(one.name, other.name): Path(delay_s=scenario.delays[one.pool, other.pool])
+                            for one in gates for other in gates if (one.pool, other.pool) in scenario.delays}
         self.users = Users(self)
         self.checkers = Checkers(self)
+        self.network.joined = self.checkers.joined
         if scenario.prepare is not None:
             scenario.prepare(self)
 
@@ -124,7 +132,8 @@ class Pool:
             spec = machine.spec
             daemons = ["MASTER", *(["COLLECTOR", "NEGOTIATOR"] if spec.central else []),
                        *(["SCHEDD"] if spec.submits else []), *(["STARTD"] if spec.executes else []),
-                       *(["KBDD"] if spec.kbdd else []), *(["WEB"] if spec.web else [])]
+                       *(["KBDD"] if spec.kbdd else []), *(["WEB"] if spec.web else []),
+                       *(["GATEWAY"] if spec.gateway else [])]
             overrides = {
                 "FULL_HOSTNAME": machine.name, "HOSTNAME": machine.name, "UID_DOMAIN": self.domain,
                 "FILESYSTEM_DOMAIN": machine.name, "COLLECTOR_HOST": f"<{self.centrals[spec.pool]}:9618>",
@@ -141,7 +150,8 @@ class Pool:
 
     def partners_of(self, name: str) -> tuple[KnownPartner, ...]:
         """The pools that one trusts, with its terms for them."""
-        return tuple(KnownPartner(name=other, central=f"<{self.centrals[other]}%{other}:9618>", terms=terms)
+        return tuple(KnownPartner(name=other, central=f"<{self.centrals[other]}%{other}:9618>", terms=terms,
+                                  gateways=self._gateways.get(other, ()))
                      for (own, other), terms in self.scenario.terms.items() if own == name)
 
     def authorization(self, kind: str, config: Config, own: str = "") -> Authorization:
@@ -172,6 +182,8 @@ class Pool:
 
     def _carried(self, sender: Process, target: Process, envelope: Envelope) -> None:
         self.note(sender.title, f"> {target.title} {envelope.kind} {envelope.to} {crc32(envelope.body):08x}")
+        if sender.machine.spec.pool or target.machine.spec.pool:
+            self.checkers.carried(sender, target, envelope)
 
     def trouble(self, process: Process, failure: Failure, what: str) -> None:
         """Something in a process raised what it should not have."""

@@ -25,7 +25,7 @@ from condor_actors.simulation.world.clock import HeapClock, SimulatedCall
 if TYPE_CHECKING:
     from condor_actors.actors import ActorSystem
     from condor_actors.simulation.world.machine import SimulatedMachine
-    from condor_actors.simulation.world.network import SimulatedPost
+    from condor_actors.simulation.world.post import SimulatedPost
 
 __all__ = ["Killed", "Process", "ProcessClock"]
 

@@ -38,7 +38,8 @@ class MachineSpec:
         name: of the host.
         cpus, memory_mib, disk_kib: its size; speed: 1 computes a second of demand in a second.
         central: collector and negotiator run there; submits: a schedd; executes: a startd; kbdd: someone watches its
-            keyboard; web: the page's daemon, with a page that is always open.
+            keyboard; web: the page's daemon, with a page that is always open; gateway: the pool's gateway, which must
+            not be where jobs run.
         drift: how much faster its clock runs (0.0001: 100 ppm); offset_s: how wrong it is at the start.
         config: parameters of this machine; pool: which one it is of, where there are several.
     """
@@ -53,6 +54,7 @@ class MachineSpec:
     executes: bool = True
     kbdd: bool = False
     web: bool = False
+    gateway: bool = False
     drift: float = 0.0
     offset_s: float = 0.0
     config: Mapping[str, str] = attrs.field(factory=dict)
@@ -115,6 +117,8 @@ class Scenario:
         faults: the schedule, in the language of :mod:`condor_actors.simulation.faults.faults`.
         config: parameters of every machine.
         terms: by (pool, partner), the terms on which the pool lends to that partner and sends it jobs.
+        delays: seconds one way between the gateways of two pools, by (pool, pool); ``delay_s`` where there is none.
+        hidden: pools whose gateways cannot be dialled: they dial those of their partners.
         checks: whether the checkers look after each step.
         prepare: called with the pool before it starts (owners, workloads, probes).
         trace: called with each line of the trace.
@@ -132,6 +136,8 @@ class Scenario:
     faults: str = ""
     config: Mapping[str, str] = attrs.field(factory=dict)
     terms: Mapping[tuple[str, str], FlockTerms] = attrs.field(factory=dict)
+    delays: Mapping[tuple[str, str], float] = attrs.field(factory=dict)
+    hidden: frozenset[str] = frozenset()
     checks: bool = True
     prepare: Callable[[Pool], Any] | None = None
     trace: Callable[[str], None] | None = None

@@ -14,7 +14,7 @@ from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
 from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitItems, SubmitPage, Submitted
-from condor_actors.simulation.world.network import SimulatedPost
+from condor_actors.simulation.world.post import SimulatedPost
 from condor_actors.simulation.world.process import Process
 from condor_actors.simulation.world.scenario import LATE, JobRecord, Submission, Wish
 

@@ -8,8 +8,7 @@ pool, and nobody without a certificate, gets in by it.
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -28,7 +27,7 @@ from condor_actors.wire.relays.lines import WAY_LINE, words
 if TYPE_CHECKING:
     from condor_actors.wire.post_office import PostOffice
 
-__all__ = ["GATEWAY_ROLE", "ThroughGateway", "direct", "take_relayed"]
+__all__ = ["GATEWAY_ROLE", "WAY_S", "ThroughGateway", "direct", "first_way", "take_relayed"]
 
 CONNECT_S = 15.0
 WAY_S = 20.0
@@ -65,20 +64,35 @@ class ThroughGateway:
 
     def connect(self, protocolFactory: Any) -> Deferred[IProtocol]:  # noqa: N803 - Twisted's
         """Ask, and connect."""
-        found: Deferred[IProtocol] = self._connect(protocolFactory)
+        said = words(WAY_LINE, str(self._node))
+
+        def through(gateway: TlsNode) -> Deferred[IProtocol]:
+            asking: Deferred[Any] = hop(self._reactor, self._tls, gateway, direct(self._reactor, gateway), said,
+                                        role=GATEWAY_ROLE, patience_s=WAY_S)
+            return asking.addCallback(lambda sock: adopt(self._reactor, sock, protocolFactory).protocol)
+
+        found: Deferred[IProtocol] = first_way(self._gateways, through)
         return found
 
-    @inlineCallbacks
-    def _connect(self, factory: Any) -> Any:
-        said, reasons = words(WAY_LINE, str(self._node)), []
-        for gateway in self._gateways:
-            try:
-                sock: socket.socket = yield hop(self._reactor, self._tls, gateway, direct(self._reactor, gateway), said,
-                                                role=GATEWAY_ROLE, patience_s=WAY_S)
-                return adopt(self._reactor, sock, factory).protocol
-            except (NoWay, OSError) as error:
-                reasons.append(f"through the gateway {error}")
-        raise NoWay("; ".join(reasons))
+
+@inlineCallbacks
+def first_way(gateways: Sequence[TlsNode], through: Callable[[TlsNode], Deferred[Any]]) -> Any:
+    """What the first gateway that has a way gives.
+
+    Args:
+        gateways: in the order in which they are asked.
+        through: asks one.
+
+    Raises:
+        NoWay: none of them has one.
+    """
+    reasons = []
+    for gateway in gateways:
+        try:
+            return (yield through(gateway))
+        except (NoWay, OSError) as error:
+            reasons.append(f"through the gateway {error}")
+    raise NoWay("; ".join(reasons))
 
 
 def take_relayed(office: PostOffice, identity: Identity | None) -> IProtocol | None:
