@@ -11,6 +11,7 @@ from condor_actors.simulation.command import main
 from condor_actors.simulation.faults import seeds
 from condor_actors.simulation.faults.chance import random_scenario
 from condor_actors.simulation.faults.kept_seeds import KeptSeeds, Outcome
+from condor_actors.simulation.faults.kinds import WorldKind
 from condor_actors.simulation.faults.seeds import Sum, run_seeds
 
 
@@ -77,7 +78,7 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Monke
     assert run == [5, 9]  # the last piece was of two seeds, and is of four now
     again.close()
     for commit, machines, raises in (("decaf", (4,), False), ("c0ffee", (6,), False), ("c0ffee", (4,), True)):
-        other = KeptSeeds(path, commit, machines, raises)
+        other = KeptSeeds(path, commit, machines, WorldKind(raises=raises))
         assert other.find(1, 4) is None
         other.close()
     assert path.read_text().count("\n") == 4
