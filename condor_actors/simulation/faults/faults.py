@@ -371,8 +371,10 @@ class Faults:
 
     _mute = _greedy = _wrong
 
-    def _flood(self, fault: Fault, machine: SimulatedMachine) -> None:
+    def _floods(self, fault: Fault, machine: SimulatedMachine) -> None:
         flood(self._pool, machine, self._pool.machines[fault.other], self._pool.clock.now_s + fault.span_s)
+
+    _flood = _floods
 
     def _die(self, fault: Fault, machine: SimulatedMachine) -> None:
         machine.disk.deadly[fault.daemon] = fault.moment
