@@ -21,6 +21,7 @@ from condor_actors.actors.lanes import Turn
 from condor_actors.actors.mailboxes import NOBODY, Mailboxes
 from condor_actors.actors.outbound import Outbound
 from condor_actors.actors.slow_edges import SlowEdges
+from condor_actors.actors.turn_times import TurnTimes
 from condor_actors.actors.witness import Witness
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 
@@ -66,6 +67,7 @@ class TurnLoop:
         supervisor: hears of failures; set before the first turn.
         trip: see :class:`~condor_actors.actors.system.ActorSystem`.
         slow: measures turns, edges and commits; None: nobody does.
+        times: how long turns took.
     """
 
     supervisor: Supervisor
@@ -80,6 +82,7 @@ class TurnLoop:
         self._witness = witness
         self.trip: Callable[[str, str, Any], None] | None = None
         self.slow: SlowEdges | None = None
+        self.times = TurnTimes()
         self._pump_call: IDelayedCall | None = None
         self._operations: list[Any] = []
         self._held: list[Outgoing] = []
@@ -126,10 +129,11 @@ class TurnLoop:
             if turn[2] and turn[2] < now_s:
                 inbox.charge(0.0)
                 continue
-            began_s = now_s
+            began_s, kind = now_s, type(cell.actor)
             self.take_turn(cell, turn)
             now_s = self._clock.seconds()
             inbox.charge(now_s - began_s)
+            self.times.add(kind, turn, now_s - began_s)
             if cell.stopping and self._mailboxes.get(cell.name) is not None:
                 self.supervisor.finish(cell)
         return taken

@@ -16,15 +16,18 @@ import attrs
 
 from condor_actors.actors import Actor, Daemon
 from condor_actors.config import Config, ConfigError, find_parameter
+from condor_actors.daemons.statistics import statistics_ad
 from condor_actors.messages.admin import (
     EVERYTHING_SET,
     ConfigValue,
     ConfigValues,
     DaemonStarted,
+    DaemonStatistics,
     LevelDecision,
     Ping,
     Pong,
     QueryConfig,
+    QueryStatistics,
     Reconfigure,
     SetConfig,
     Shutdown,
@@ -80,6 +83,7 @@ class AdminEdges:
         started_s: when the process began, seconds since 1970.
         master_socket: the UNIX socket of the master that started it; empty: none did.
         public_node: where the process listens for others.
+        metrics: what Prometheus reads of the process.
         pid: of the process.
     """
 
@@ -92,11 +96,12 @@ class AdminEdges:
     started_s: float
     master_socket: str = ""
     public_node: Callable[[], str] = str
+    metrics: Callable[[], str] = str
     pid: int = attrs.field(factory=os.getpid)
 
 
 class AdminActor(Actor):
-    """Answers ``Ping``, ``QueryConfig``, ``Reconfigure``, ``SetConfig`` and ``Shutdown``."""
+    """Answers ``Ping``, ``QueryConfig``, ``QueryStatistics``, ``Reconfigure``, ``SetConfig`` and ``Shutdown``."""
 
     def __init__(self, edges: AdminEdges) -> None:
         self.edges = edges
@@ -123,6 +128,8 @@ class AdminActor(Actor):
             self._tell_master()
         elif isinstance(message, Ping):
             self.context.reply(delivery, self._pong(delivery.identity))
+        elif isinstance(message, QueryStatistics):
+            self.context.reply(delivery, self._statistics(message))
         elif isinstance(message, QueryConfig):
             self.context.reply(delivery, ConfigValues(values=self._values(message.names)))
         elif isinstance(message, Reconfigure):
@@ -152,6 +159,13 @@ class AdminActor(Actor):
             ad=daemon.ad().to_bytes(),
             decisions=decisions,
         )
+
+    def _statistics(self, message: QueryStatistics) -> DaemonStatistics:
+        if message.metrics:
+            return DaemonStatistics(metrics=self.edges.metrics())
+        system = self.context.system
+        ad = statistics_ad(self.edges.daemon.ad(), system.loop.times, self.edges.started_s, self.context.now_s())
+        return DaemonStatistics(ad=ad.to_bytes())
 
     def _decisions(self, identity: Identity) -> tuple[LevelDecision, ...]:
         explained = ((level.value, self.edges.explain(identity, level)) for level in Level)

@@ -51,6 +51,34 @@ class Pong:
 
 @message
 @attrs.frozen(kw_only=True)
+class QueryStatistics:
+    """What does this daemon do all day?  Answer: :class:`DaemonStatistics`.
+
+    ``metrics`` True: as Prometheus reads it, instead of as an ad.
+    """
+
+    KIND: ClassVar[str] = "condor.admin.QueryStatistics"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "READ"
+
+    metrics: bool = False
+
+
+@message
+@attrs.frozen(kw_only=True)
+class DaemonStatistics:
+    """Answer to :class:`QueryStatistics`: the daemon's ad with what its turns took, or a text for Prometheus."""
+
+    KIND: ClassVar[str] = "condor.admin.DaemonStatistics"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    ad: bytes = b""
+    metrics: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
 class Reconfigure:
     """Read the configuration again (condor_reconfig).  Answer: Done, or Refused(invalid) and nothing changed."""
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from inotify_simple import flags
 from twisted.internet import defer, reactor
+from twisted.internet.task import Clock
 
 from condor_actors.machine.sensors.input_devices import InputDevices, is_for_hands
 from condor_actors.machine.sensors.logind import Logind
@@ -107,6 +109,25 @@ async def test_a_terminal_that_comes_later_is_watched(terminal: tuple[int, int, 
         watch.stop()
         os.close(ours)
         os.close(theirs)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_terminal_that_takes_the_number_of_one_that_has_gone_is_watched_once() -> None:
+    heard = Heard()
+    watch = TerminalWatch(heard)
+    timers = Clock()
+    watch.start(reactor)
+    watch._reactor = timers
+    number, (source, path) = -7, ("tty:pts/9999", "/nonexistent")
+    try:
+        for _ in range(2):
+            watch._sources[number] = (source, path)
+            watch._heard(number, flags.ACCESS, "")
+        timers.advance(10)  # two timers of one name were one too many
+        assert not watch.watches(source)
+    finally:
+        watch._reactor = reactor
+        watch.stop()
 
 
 def test_the_terminals_of_jobs_are_not_the_owners() -> None:

@@ -182,6 +182,8 @@ ROWS = (
         high=65535,
         change="restart",
     ),
+    seconds("STATISTICS_WINDOW_QUANTUM", 240, "How long condor_top waits between its two looks at a daemon.", low=1,
+            read_by="TOOL"),
     integer("PERSONAL_SLOTS", None, "How many slots a personal pool has; condor_personal writes it.", low=1,
             unit="slots"),
     text("SUBSYSTEM", None, "The kind of the program that reads the configuration; set by the program."),

@@ -120,6 +120,9 @@ class TerminalWatch:
             return
         if mask & flags.ACCESS and number in self._sources:
             source, path = self._sources[number]
+            earlier = self._resting.pop(source, None)
+            if earlier is not None:  # a new terminal has got the number of one that has just gone
+                earlier.cancel()
             self._resting[source] = self._reactor.callLater(REST_S, self._rested, source, path)
             self._touched(source)
         if mask & flags.IGNORED and number in self._sources:

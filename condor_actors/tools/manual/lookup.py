@@ -9,7 +9,7 @@ from condor_actors.tools.manual.description import Description
 
 __all__ = ["described", "find"]
 
-_MODULES = ("jobs", "pool", "runs", "dag", "admin", "tokens", "programs")
+_MODULES = ("jobs", "pool", "runs", "dag", "admin", "tokens", "live", "programs")
 
 
 def described() -> Mapping[str, Description]:

@@ -1,0 +1,1 @@
+"""Commands that show, on a terminal, what goes on now."""
