@@ -23,6 +23,7 @@ from condor_actors.cores.web.picture import PoolPicture
 from condor_actors.cores.web.rows import QueueRows
 from condor_actors.cores.web.story import job_story
 from condor_actors.messages.advertise import AdKind, QueryAds
+from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.watch import Changes, QueryChanges, QueryStory, Story
 from condor_actors.tools.lib.command import ToolError
@@ -40,6 +41,8 @@ MOVING = ("ClusterId", "ProcId", "Owner", "JobStatus", "RemoteHost", "JobCurrent
           "BytesRecvd", "TransferInputSizeMB", "LastCkptTime", "NumCkpts", "CkptSize", "JobUniverse")
 """Of jobs that run: what their transfers and checkpoints are."""
 MOST_MOVING = 500
+RUNNING = " || ".join(f"JobStatus == {int(status)}" for status in (
+    JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT, JobStatus.SUSPENDED))
 
 
 @attrs.define
@@ -235,8 +238,7 @@ class PoolQuestions:
                 break
             schedd.token = changes.token
         schedd.token = changes.token
-        page = client.ask(QUEUE, QueryJobs(constraint="JobStatus == 2 || JobStatus == 6 || JobStatus == 7",
-                                           projection=MOVING, limit=MOST_MOVING), PATIENCE_S)
+        page = client.ask(QUEUE, QueryJobs(constraint=RUNNING, projection=MOVING, limit=MOST_MOVING), PATIENCE_S)
         running = [ClassAd.from_bytes(ad) for ad in page.ads]
         with self.news.lock:
             self.news.running = [*(ad for ad in self.news.running if ad.get_str("Schedd") != schedd.name), *running]

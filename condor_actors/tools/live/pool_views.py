@@ -16,7 +16,7 @@ from rich.text import Text
 from condor_actors.classads import ClassAd
 from condor_actors.cores.web.picture import LOOKS
 from condor_actors.cores.web.rows import COLUMNS, LONGEST
-from condor_actors.messages.codes import JobStatus
+from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.tools.printing.terminal import shown
 
 __all__ = ["VIEWS", "Column", "header", "meter", "span", "story_lines", "tabled"]
@@ -205,7 +205,7 @@ def transfer_lines(ads: Sequence[ClassAd], now_s: float) -> list[Line]:
         executing = ad.get_int("JobCurrentStartExecutingDate")
         if status == JobStatus.TRANSFERRING_OUTPUT:
             rank, what, since_s = 0, "output", ad.get_int("EnteredCurrentStatus")
-        elif executing < start_s and ad.get_int("JobUniverse", 5) == 5:
+        elif executing < start_s and ad.get_int("JobUniverse", Universe.VANILLA) == Universe.VANILLA:
             rank, what, since_s = 1, "input", start_s
         else:
             rank, what, since_s = 2, "done", executing or start_s
@@ -229,7 +229,7 @@ def checkpoint_lines(ads: Sequence[ClassAd], now_s: float) -> list[Line]:
     found: list[tuple[float, Line]] = []
     for ad in ads:
         count, start_s, last_s = (ad.get_int(name) for name in ("NumCkpts", "JobCurrentStartDate", "LastCkptTime"))
-        if not count and ad.get_int("JobUniverse") != 1:
+        if not count and ad.get_int("JobUniverse") != Universe.STANDARD:
             continue
         run_s = max(now_s - start_s, 1.0)
         part = min(max((last_s - start_s) / run_s, 0.0), 1.0)

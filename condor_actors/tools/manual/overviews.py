@@ -8,13 +8,14 @@ from condor_actors.config.parameters import SECTIONS
 from condor_actors.config.reference import facts
 from condor_actors.tools.manual.help_text import sentence
 from condor_actors.tools.manual.lookup import described
-from condor_actors.tools.manual.pages import admin, dag, jobs, pool, programs, runs, tokens
+from condor_actors.tools.manual.pages import admin, dag, jobs, live, pool, programs, runs, tokens
 from condor_actors.tools.manual.roff import escaped, head, item, literal, paragraph, section, see_also
 
 OF_USERS: Mapping[str, tuple[str, ...]] = {
     "Jobs": tuple(page.name for page in (*jobs.PAGES, *runs.PAGES)),
     "Workflows": tuple(page.name for page in dag.PAGES),
     "Machines, owners and the pool": tuple(page.name for page in pool.PAGES),
+    "Live": tuple(page.name for page in live.PAGES),
     "Tokens": tuple(page.name for page in tokens.PAGES),
     "Other programs": tuple(page.name for page in programs.PAGES),
     "Administration": tuple(page.name for page in admin.PAGES),
