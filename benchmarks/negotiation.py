@@ -23,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.negotiator.accountant import Accountant
+from condor_actors.cores.negotiator.cycle_settings import CycleSettings
 from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettings
 from condor_actors.cores.negotiator.match_settings import MatchSettings
-from condor_actors.cores.negotiator.negotiation_cycle import CycleSettings, NegotiationCycle
+from condor_actors.cores.negotiator.negotiation_cycle import NegotiationCycle
 from condor_actors.cores.negotiator.negotiator_core import NegotiatorCore
 from condor_actors.cores.negotiator.pool_view import PoolView
 from condor_actors.effects import Answer, Ask, Send

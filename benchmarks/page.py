@@ -36,7 +36,8 @@ from condor_actors.config import load_config
 from condor_actors.cores.collector.ad_table import AdTable
 from condor_actors.cores.schedd import job_query
 from condor_actors.cores.schedd.job_attributes import PRIVATE, JobSight
-from condor_actors.cores.schedd.job_queue import Cluster, JobQueue
+from condor_actors.cores.schedd.job_queue import JobQueue
+from condor_actors.cores.schedd.queued_job import Cluster
 from condor_actors.daemons.web.web import WebDaemon
 from condor_actors.messages.advertise import AdKind, QueryAds
 from condor_actors.messages.codes import JobStatus

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.turns_pool import POOL_ROWS
 from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
-from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot, SaveClaim
+from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_core import ScheddCore
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
 from condor_actors.messages.codes import JobStatus, Universe

@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from condor_actors.cores.shadow.shadow_events import WriteStreams
-from condor_actors.cores.startd.claim import SaveFact
+from condor_actors.cores.startd.claims.claim import SaveFact
 from condor_actors.daemons.shadow.shadow import Shadow
-from condor_actors.daemons.startd import StartdActor
+from condor_actors.daemons.startd_actor import StartdActor
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.messages.admin import Drain
 from condor_actors.messages.envelope import Address

@@ -14,14 +14,15 @@ from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.queue_operations import ArchiveJob, SaveCounter
 from condor_actors.cores.schedd.runs.run_facts import RunFacts
 from condor_actors.cores.schedd.runs.run_table import RunTable
-from condor_actors.cores.startd.claim_leases import ClaimLeases
+from condor_actors.cores.startd.claims.claim_leases import ClaimLeases
 from condor_actors.cores.startd.slots import Slots
 from condor_actors.cores.startd.startd_core import StartdCore
 from condor_actors.cores.starter.job_run import JobRun, LinkLost, StarterState
 from condor_actors.cores.starter.job_run_table import TABLE
 from condor_actors.cores.turn import Turn
 from condor_actors.daemons.shadow.shadow_host import ShadowHostActor
-from condor_actors.daemons.startd import Startd, StartdActor
+from condor_actors.daemons.startd import Startd
+from condor_actors.daemons.startd_actor import StartdActor
 from condor_actors.daemons.starter.claim_registry import StarterHost
 from condor_actors.effects import Persist, SetTimer
 from condor_actors.messages.claim import ClaimGranted, RequestClaim

@@ -27,46 +27,37 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
-
-import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
-from condor_actors.config.settings import setting
 from condor_actors.cores.flocking import foreign_job
+from condor_actors.cores.negotiator.announcements import announce, note_of, vacate
 from condor_actors.cores.negotiator.concurrency_limits import ConcurrencyLimits, limits_of
+from condor_actors.cores.negotiator.cycle_settings import CycleRules, CycleSettings
 from condor_actors.cores.negotiator.cycle_trace import CycleTrace, TraceEntry
 from condor_actors.cores.negotiator.fair_share_allocator import FairShareAllocator, Placement, Rejected, UserTurn
-from condor_actors.cores.negotiator.group_quotas import GroupBudget, GroupTree
+from condor_actors.cores.negotiator.gathering import Gathering
+from condor_actors.cores.negotiator.group_quotas import GroupBudget
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.matchmaking import PUT_OFF, SHARE_USED_UP, Matchmaker, Request
-from condor_actors.cores.negotiator.pool_view import HANDOUT_S, HARD, NONE, PoolView, Slot, Submitter
-from condor_actors.cores.negotiator.purse import SLICE_S, Purse
+from condor_actors.cores.negotiator.pool_view import HANDOUT_S, HARD, NONE, PoolView, Submitter
+from condor_actors.cores.negotiator.purse import Purse
 from condor_actors.cores.negotiator.reservations import Reservations
 from condor_actors.cores.negotiator.significant_attributes import SignificantAttributes
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy
-from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer, job_note
-from condor_actors.messages.admin import VacateSlots
+from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, SetTimer
 from condor_actors.messages.envelope import Address, AskFailed, Refused
 from condor_actors.messages.negotiate import (
-    Match,
-    MatchesMade,
-    MatchNotice,
     NegotiateRequests,
-    Rejection,
-    RequestsRejected,
     ResourceRequests,
 )
 from condor_actors.messages.realm import MARK
 
-__all__ = ["CycleRules", "CycleSettings", "CycleState", "NegotiationCycle", "vacate"]
+__all__ = ["CycleState", "NegotiationCycle"]
 
-_T = TypeVar("_T")
-MATCHES_BYTES = 350 * 1024
 SOFT_REST = 20.0
 FOREIGN_PATIENCE_S = 0.5
 """How long a decision waits for schedds of other pools, when those of this one have answered."""
-SCHEDD, STARTD = "schedd", "startd"
+SCHEDD = "schedd"
 
 
 class CycleState(enum.Enum):
@@ -74,80 +65,6 @@ class CycleState(enum.Enum):
 
     IDLE = "idle"
     GATHERING = "gathering"
-
-
-@attrs.frozen(kw_only=True)
-class CycleSettings:
-    """Times and sizes of a cycle; see the parameters of the same names.
-
-    Attributes:
-        soft_delay_s: how long a change that only may matter waits for a cycle.
-        patience_s: how long the decision waits for a schedd that does not answer.
-        most_requests: of one submitter in one cycle.
-        inform_startd: whether startds hear of matches from the negotiator too.
-        trace_cycles: for how many cycles a request's fate is kept.
-        longest_s: how long a cycle may go on; submitter_s: how much time of it one submitter's requests may take,
-            slice_s: and how much of one turn.
-        use_counts: whether a request may get a slot for each of its jobs in one cycle, or for the first alone.
-    """
-
-    interval_s: float = setting("NEGOTIATOR_INTERVAL")
-    min_interval_s: float = setting("NEGOTIATOR_MIN_INTERVAL")
-    delay_s: float = setting("NEGOTIATOR_CYCLE_DELAY")
-    soft_delay_s: float = 1.0
-    timeout_s: float = setting("NEGOTIATOR_TIMEOUT")
-    patience_s: float = 2.0
-    list_size: int = setting("NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE")
-    most_requests: int = 100_000
-    inform_startd: bool = True
-    trace_cycles: int = setting("NEGOTIATOR_TRACE_CYCLES")
-    use_counts: bool = setting("USE_RESOURCE_REQUEST_COUNTS")
-    longest_s: float = setting("NEGOTIATOR_MAX_TIME_PER_CYCLE")
-    submitter_s: float = setting("NEGOTIATOR_MAX_TIME_PER_SUBMITTER")
-    slice_s: float = SLICE_S
-
-
-@attrs.frozen(kw_only=True)
-class CycleRules:
-    """What limits users beside their priority: accounting groups, and the size of each concurrency limit."""
-
-    groups: GroupTree = attrs.field(factory=GroupTree)
-    limit_of: Callable[[str], float] = lambda name: float("inf")
-
-
-@attrs.define(eq=False)
-class _Gathering:
-    """A cycle that is being gathered for.
-
-    Attributes:
-        number, began_s: of the cycle.
-        awaited: (submitter, cursor) of questions without an answer yet.
-        requests: what has come and is not decided yet, by submitter.
-        more: where the requests of a submitter go on, when there were enough for now.
-        taken: how many requests of a submitter have come.
-        placed, rejected: what earlier rounds of the cycle decided.
-        gained: weight by user in earlier rounds; used_s: time that its requests took.
-        barred: requests that the terms for other pools refuse: submitter, autocluster, job, why.
-        hungry: local jobs, and how many like them, that found nothing although they may have more.
-        told: of how many placed and rejected the schedds were told.
-        is_hurried: only schedds of other pools have not answered, and they are not waited for long.
-    """
-
-    number: int
-    began_s: float
-    awaited: set[tuple[str, str]] = attrs.field(factory=set)
-    requests: dict[str, list[Request]] = attrs.field(factory=dict)
-    submitters: dict[str, Submitter] = attrs.field(factory=dict)
-    more: dict[str, str] = attrs.field(factory=dict)
-    taken: dict[str, int] = attrs.field(factory=dict)
-    placed: list[Placement] = attrs.field(factory=list)
-    rejected: list[Rejected] = attrs.field(factory=list)
-    gained: dict[str, float] = attrs.field(factory=dict)
-    used_s: dict[str, float] = attrs.field(factory=dict)
-    told: tuple[int, int] = (0, 0)
-    barred: list[tuple[str, int, str, str]] = attrs.field(factory=list)
-    hungry: list[tuple[ClassAd, int]] = attrs.field(factory=list)
-    is_hurried: bool = False
 
 
 class NegotiationCycle:
@@ -180,7 +97,7 @@ class NegotiationCycle:
         self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
         self.reservations = self._matchmaker.reservations
         self.lending = self._matchmaker.lending
-        self._gathering: _Gathering | None = None
+        self._gathering: Gathering | None = None
         self._wished = NONE
         self._due_s = float("inf")
         self._began_s = self._ended_s = 0.0
@@ -264,7 +181,7 @@ class NegotiationCycle:
         self.state = CycleState.GATHERING
         self._wished = NONE
         self._began_s = now_s
-        gathering = self._gathering = _Gathering(self.cycle, now_s)
+        gathering = self._gathering = Gathering(self.cycle, now_s)
         self.significant.learn(self.view)
         effects: list[Effect] = []
         for submitter in self._wanting():
@@ -272,7 +189,7 @@ class NegotiationCycle:
             effects.append(self._ask(gathering, submitter, ""))
         return (*effects, SetTimer("patience", self.settings.patience_s))
 
-    def _ask(self, gathering: _Gathering, submitter: Submitter, cursor: str) -> Effect:
+    def _ask(self, gathering: Gathering, submitter: Submitter, cursor: str) -> Effect:
         tag = ("requests", gathering.number, submitter.key, cursor)
         gathering.awaited.add((submitter.key, cursor))
         question = NegotiateRequests(
@@ -303,7 +220,7 @@ class NegotiationCycle:
             effects.append(SetTimer("patience", FOREIGN_PATIENCE_S))
         return tuple(effects)
 
-    def _take_requests(self, gathering: _Gathering, submitter: Submitter, message: ResourceRequests) -> list[Effect]:
+    def _take_requests(self, gathering: Gathering, submitter: Submitter, message: ResourceRequests) -> list[Effect]:
         requests = gathering.requests.setdefault(submitter.key, [])
         effects: list[Effect] = []
         constraint = self._match_settings.job_constraint
@@ -369,7 +286,7 @@ class NegotiationCycle:
         gathering = self._gathering
         return () if gathering is None or gathering.awaited else self.decide(now_s)
 
-    def _put_off(self, gathering: _Gathering, turns: list[UserTurn], now_s: float) -> dict[str, list[Request]]:
+    def _put_off(self, gathering: Gathering, turns: list[UserTurn], now_s: float) -> dict[str, list[Request]]:
         """What waits for a further turn, by submitter: nothing of who has had enough, or whom others would wait for."""
         settings = self.settings
         late: dict[str, list[Request]] = {}
@@ -387,7 +304,7 @@ class NegotiationCycle:
                     late.setdefault(source, []).append(request)
         return late
 
-    def _further(self, gathering: _Gathering, turns: list[UserTurn]) -> list[Effect]:
+    def _further(self, gathering: Gathering, turns: list[UserTurn]) -> list[Effect]:
         """Questions for the requests of submitters that could take more than they had asked for so far."""
         sated = {each.turn.name for each in gathering.rejected if each.reason == SHARE_USED_UP}
         more, gathering.more, gathering.requests, gathering.awaited = gathering.more, {}, {}, set()
@@ -396,7 +313,7 @@ class NegotiationCycle:
             if gathering.submitters[key].name not in sated
         ]
 
-    def _finish(self, gathering: _Gathering, now_s: float) -> tuple[Effect, ...]:
+    def _finish(self, gathering: Gathering, now_s: float) -> tuple[Effect, ...]:
         """Tell everybody what the cycle decided."""
         self._gathering = None
         self.state = CycleState.IDLE
@@ -423,14 +340,17 @@ class NegotiationCycle:
                                 "info" if placed else "debug"))
         return (*effects, *self.wish(self._wished, now_s))
 
-    def _reclaim(self, gathering: _Gathering, now_s: float) -> list[Effect]:
+    def _reclaim(self, gathering: Gathering, now_s: float) -> list[Effect]:
         """Take machines back from other pools for local jobs that found none."""
         if not gathering.hungry or not self.lending.is_lent(self.view):
             return []
         slots = self.lending.reclaim(self.view, gathering.hungry, now_s)
         return vacate((slot, "local jobs want the machine") for slot in slots)
 
-    def _spin(self, gathering: _Gathering, turns: list[UserTurn], now_s: float) -> None:
+    def _tell(self, gathering: Gathering) -> list[Effect]:
+        return announce(gathering, self.settings.inform_startd)
+
+    def _spin(self, gathering: Gathering, turns: list[UserTurn], now_s: float) -> None:
         view, rules = self.view, self.rules
         budget = None
         if rules.groups.groups:
@@ -450,7 +370,7 @@ class NegotiationCycle:
         for turn in turns:
             gathering.gained[turn.name] = gathering.gained.get(turn.name, 0.0) + turn.gained
 
-    def _turns(self, gathering: _Gathering, now_s: float) -> list[UserTurn]:
+    def _turns(self, gathering: Gathering, now_s: float) -> list[UserTurn]:
         """The users, each with the requests of all its schedds; the jobs are told their submitter's priority."""
         turns: dict[str, UserTurn] = {}
         for key, requests in gathering.requests.items():
@@ -472,7 +392,7 @@ class NegotiationCycle:
                 turn.requests.append((key, request))
         return list(turns.values())
 
-    def _note_trace(self, gathering: _Gathering, placed: Iterable[Placement], rejected: Iterable[Rejected],
+    def _note_trace(self, gathering: Gathering, placed: Iterable[Placement], rejected: Iterable[Rejected],
                     now_s: float) -> Iterable[Effect]:
         """Keep what was decided; what is news is a line of the log."""
         matched: dict[int, int] = {}
@@ -491,87 +411,5 @@ class NegotiationCycle:
                 reason=why.reason if why is not None else "", causes=why.causes if why is not None else (),
             )
             if self.trace.note(entry):
-                yield _note_of(entry)
+                yield note_of(entry)
         self.trace.forget_before(gathering.number)
-
-    # ---- telling
-
-    def _tell(self, gathering: _Gathering) -> list[Effect]:
-        """Tell schedds, and startds, what was decided since they were told last."""
-        placed, rejected = gathering.placed[gathering.told[0]:], gathering.rejected[gathering.told[1]:]
-        gathering.told = len(gathering.placed), len(gathering.rejected)
-        informed = placed if self.settings.inform_startd else ()
-        abroad = [each for each in informed if MARK in each.turn.name]
-        effects = self._notices(gathering, abroad)  # first: a claim from there waits until its machine has heard
-        for key, submitter in gathering.submitters.items():
-            to = Address(submitter.schedd, SCHEDD)
-            mine = [each for each in placed if each.source == key]
-            for page in _pages([_match_of(each) for each in mine], lambda match: len(match.slot_ad) + 300):
-                effects.append(Send(to, MatchesMade(cycle=gathering.number, submitter=submitter.name,
-                                                    matches=tuple(page))))
-            refusals = [_rejection_of(each) for each in rejected if each.source == key]
-            refusals += [Rejection(autocluster=autocluster, job_id=job_id, reason=why, causes=())
-                         for barred, autocluster, job_id, why in gathering.barred if barred == key]
-            for rejections in _pages(refusals, lambda refusal: len(refusal.reason) + 200 + 60 * len(refusal.causes)):
-                effects.append(Send(to, RequestsRejected(cycle=gathering.number, submitter=submitter.name,
-                                                         rejections=tuple(rejections))))
-        gathering.barred = []
-        return effects + self._notices(gathering, (each for each in informed if MARK not in each.turn.name))
-
-    def _notices(self, gathering: _Gathering, placed: Iterable[Placement]) -> list[Effect]:
-        told: set[tuple[str, str]] = set()
-        effects: list[Effect] = []
-        for each in placed:
-            slot: Slot = each.pick.candidate.slot
-            submitter = gathering.submitters[each.source]
-            is_foreign = MARK in submitter.name
-            if is_foreign or (slot.key, submitter.key) not in told:
-                told.add((slot.key, submitter.key))
-                effects.append(Send(Address(slot.startd, STARTD), MatchNotice(
-                    slot_name=slot.key, submitter=submitter.name, schedd_address=submitter.schedd,
-                    cost=tuple(each.pick.cost.items()) if is_foreign else ())))
-        return effects
-
-
-def vacate(claims: Iterable[tuple[Slot, str]]) -> list[Effect]:
-    """Have startds vacate claims, each for a reason."""
-    by_startd: dict[tuple[str, str], list[str]] = {}
-    for slot, reason in claims:
-        by_startd.setdefault((slot.startd, reason), []).append(slot.key)
-    effects: list[Effect] = []
-    for (startd, reason), slots in by_startd.items():
-        effects += [Send(Address(startd, STARTD), VacateSlots(slots=tuple(slots), reason=reason)),
-                    Note(f"{', '.join(slots)}: vacated, {reason}")]
-    return effects
-
-
-def _note_of(entry: TraceEntry) -> Effect:
-    who = f"{entry.submitter} of {entry.schedd_name}, jobs like this one (autocluster {entry.autocluster})"
-    why = f", {entry.unmatched} rejected: {entry.reason}" if entry.reason else ""
-    return job_note(entry.job_id, "matched" if entry.matched else "no match", f"{who}: {entry.matched} matched{why}")
-
-
-def _match_of(placement: Placement) -> Match:
-    slot, request = placement.pick.candidate.slot, placement.request
-    return Match(autocluster=request.autocluster, job_id=request.job_id, slot_name=slot.key,
-                 startd_address=slot.startd, slot_ad=slot.data, capability=slot.capability,
-                 preempting=placement.pick.preempting)
-
-
-def _rejection_of(rejected: Rejected) -> Rejection:
-    return Rejection(autocluster=rejected.request.autocluster, job_id=rejected.request.job_id,
-                     reason=rejected.reason, causes=rejected.causes)
-
-
-def _pages(items: list[_T], size_of: Callable[[_T], int]) -> Iterable[list[_T]]:
-    page: list[_T] = []
-    size = 0
-    for item in items:
-        length = size_of(item)
-        if page and size + length > MATCHES_BYTES:
-            yield page
-            page, size = [], 0
-        page.append(item)
-        size += length
-    if page:
-        yield page

@@ -22,8 +22,9 @@ from collections.abc import Callable
 from typing import Any
 
 from condor_actors.cores.negotiator.accountant import Accountant
+from condor_actors.cores.negotiator.announcements import vacate
 from condor_actors.cores.negotiator.lending import LOOK_S
-from condor_actors.cores.negotiator.negotiation_cycle import NegotiationCycle, vacate
+from condor_actors.cores.negotiator.negotiation_cycle import NegotiationCycle
 from condor_actors.cores.negotiator.pool_view import HARD, NONE, PoolView, Slot
 from condor_actors.cores.negotiator.reservations import DropReservation, Reservation, SaveReservation
 from condor_actors.effects import Answer, Effect, Note, Persist, Reply, Send, SetTimer

@@ -7,10 +7,10 @@ from functools import partial
 
 from condor_actors.classads import Expr, parse_expression
 from condor_actors.config import Config
+from condor_actors.cores.negotiator.cycle_settings import CycleRules, CycleSettings
 from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettings
 from condor_actors.cores.negotiator.group_quotas import NO_GROUP, Group, GroupTree
 from condor_actors.cores.negotiator.match_settings import MatchSettings
-from condor_actors.cores.negotiator.negotiation_cycle import CycleRules, CycleSettings
 from condor_actors.cores.negotiator.up_down import UpDown, UpDownSettings
 from condor_actors.cores.negotiator.update_prio import UpdatePrio, UpdatePrioSettings
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy, UserRecord

@@ -21,7 +21,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, Expr, unparse
 from condor_actors.cores.schedd.charging import CHARGED_TO
-from condor_actors.cores.schedd.job_queue import Cluster, Job
+from condor_actors.cores.schedd.queued_job import Cluster, Job
 
 __all__ = ["ALWAYS_SIGNIFICANT", "Autocluster", "Autoclusters", "Listing", "default_rank", "was_refused"]
 

@@ -18,9 +18,9 @@ from condor_actors.classads.evaluation.budget import TURN_STEPS, spent
 from condor_actors.cores.schedd.charging import CHARGED, CHARGED_TO
 from condor_actors.cores.schedd.factories.factories import Factories
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
-from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_status import ACTIONS, Step
 from condor_actors.cores.schedd.job_transitions import JobTransitions
+from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.submit_commands import objection
 from condor_actors.effects import GoOn

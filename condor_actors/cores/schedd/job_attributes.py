@@ -28,7 +28,7 @@ from condor_actors.cores.chirp_protocol import is_attribute_name
 from condor_actors.cores.submit_commands import BY_ATTRIBUTE
 
 if TYPE_CHECKING:
-    from condor_actors.cores.schedd.job_queue import Cluster, Job
+    from condor_actors.cores.schedd.queued_job import Cluster, Job
 
 __all__ = ["ATTRIBUTES", "PRIVATE", "Attribute", "Hand", "JobSight", "attribute", "may_be_set_by_run", "reported",
            "set_by_run"]

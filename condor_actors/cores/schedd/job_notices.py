@@ -14,8 +14,8 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.queue_operations import DropNotices, DropRun, SaveNotice
+from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import FactoryMode, JobEventType

@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, Expr
 from condor_actors.classads.evaluation.budget import TURN_STEPS, spent
 from condor_actors.cores.schedd.job_actions import RunStopper
-from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.job_transitions import JobTransitions
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import SystemPolicy
 from condor_actors.messages.codes import HoldCode, JobStatus

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
 from condor_actors.classads.evaluation.budget import TURN_STEPS, Meter
 from condor_actors.cores.schedd.autoclusters import Autoclusters
+from condor_actors.cores.schedd.change_journal import CHANGES_A_PAGE, Position
 from condor_actors.cores.schedd.job_attributes import JobSight
-from condor_actors.cores.schedd.job_queue import CHANGES_A_PAGE, Cluster, Job, JobQueue, Position
+from condor_actors.cores.schedd.job_queue import JobQueue
+from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.messages.codec import PAGE_BYTES
 from condor_actors.messages.codes import Universe
 from condor_actors.messages.queue import JobsPage, QueryJobs, QueryTotals, Totals
@@ -258,7 +260,7 @@ def batches(queue: JobQueue, owner: str, after: int = 0) -> tuple[tuple[bytes, .
 
 
 def changes(queue: JobQueue, question: QueryChanges, sight: JobSight, now_s: float) -> Changes:
-    """What has changed since a follower's token; see :class:`~condor_actors.cores.schedd.job_queue.ChangeJournal`."""
+    """What has changed since a follower's token (:mod:`condor_actors.cores.schedd.change_journal`)."""
     journal = queue.changes
     position = Position.of(question.since)
     if position is None or not journal.is_known(position):

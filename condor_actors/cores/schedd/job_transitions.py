@@ -14,8 +14,8 @@ import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
 from condor_actors.cores.schedd.job_notices import JobNotices
-from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.local_jobs import LOCAL_UNIVERSES, LocalJobs, is_local
+from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.scheduled_jobs import SCHEDULE, Late, ScheduledJobs
 from condor_actors.effects import Effect

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from itertools import islice
 
 from condor_actors.classads import ClassAd, Expr, is_true
-from condor_actors.cores.schedd.job_queue import Job
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import JobStatus, Universe

@@ -16,8 +16,9 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.rights import is_person, is_super_user, is_user
 from condor_actors.cores.schedd.autoclusters import Autoclusters, Rank, default_rank
 from condor_actors.cores.schedd.job_attributes import JobSight
-from condor_actors.cores.schedd.job_queue import Job, JobQueue
+from condor_actors.cores.schedd.job_queue import JobQueue
 from condor_actors.cores.schedd.queue_operations import QueueOperation
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.effects import Ask, Effect, Note, Persist, Reply, Send, SetTimer, job_note
 from condor_actors.messages.envelope import Address, Delivery, Identity

@@ -194,7 +194,7 @@ class ScheddCore:
             "gang": self.claims.gang_timeout,
             "locals": self.runs.locals.again,
             "idle-claim": self.claims.idle_timeout,
-            "release-again": self.claims.give_back,
+            "release-again": self.claims.released.tell,
             "probe-startd": self.claims.unreachable.probe,
             "policy": self.policy.round,
             "policy-slice": self.policy.slice,
@@ -284,7 +284,7 @@ class ScheddCore:
         elif kind == "probed":
             self.claims.unreachable.probed(answer.tag[1], answer.message)
         elif kind == "released":
-            self.claims.released(answer.tag[1], answer.message)
+            self.claims.released.answered(answer.tag[1], answer.message)
         elif kind == "flocked":
             self.demand.advertised(answer.tag[1], answer.tag[2], answer.message)
         elif kind == "relay":

@@ -20,8 +20,8 @@ import attrs
 
 from condor_actors.classads import UNDEFINED, is_true
 from condor_actors.cores.cron_schedule import CRON_FIELDS, BadCron, cron_line, next_time_s
-from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.local_jobs import is_local
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.messages.codes import HoldCode
 

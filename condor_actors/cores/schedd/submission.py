@@ -22,9 +22,9 @@ from condor_actors.cores.schedd.gangs.gang import objection as gang_objection
 from condor_actors.cores.schedd.gangs.groups import merged
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_notices import JobNotices
-from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveCounter
+from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.sets.job_sets import name_objection
 from condor_actors.cores.submit_commands import MAY_BE_REFUSED, objection

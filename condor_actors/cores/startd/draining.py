@@ -12,7 +12,7 @@ import attrs
 
 from condor_actors.classads import ClassAdSyntaxError, is_true, parse_expression
 from condor_actors.cores.startd import owner_policy as op
-from condor_actors.cores.startd.claim_index import ClaimIndex
+from condor_actors.cores.startd.claims.claim_index import ClaimIndex
 from condor_actors.cores.startd.slot_controller import SlotController
 from condor_actors.cores.startd.slot_publisher import SlotPublisher
 from condor_actors.cores.startd.slots import Slot, Slots

@@ -15,8 +15,8 @@ from condor_actors.classads import ClassAd, quote
 from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd import slot_ad
 from condor_actors.cores.startd.availability import Availability
-from condor_actors.cores.startd.claim import SaveFact
-from condor_actors.cores.startd.claim_index import ClaimIndex
+from condor_actors.cores.startd.claims.claim import SaveFact
+from condor_actors.cores.startd.claims.claim_index import ClaimIndex
 from condor_actors.cores.startd.draining import Draining, expectation
 from condor_actors.cores.startd.idleness import Idleness, kind_of
 from condor_actors.cores.startd.latched_expressions import latch

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores.devices.inventory import Inventory, attribute_of
-from condor_actors.cores.startd.claim import Claim
+from condor_actors.cores.startd.claims.claim import Claim
 from condor_actors.cores.startd.owner_policy import SlotState, SlotStateMachine, State
 from condor_actors.cores.startd.slot_resources import Share
 

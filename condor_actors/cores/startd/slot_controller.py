@@ -2,7 +2,7 @@
 
 Theory: decisions about a slot are :mod:`owner_policy`'s; here events are brought to a slot, and what follows from them
 becomes effects.  What follows when a claim is over is decided where claims are granted
-(:mod:`condor_actors.cores.startd.claim_granting`), which asks to be called then.
+(:mod:`condor_actors.cores.startd.claims.claim_granting`), which asks to be called then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from condor_actors.classads import ClassAd
 from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd import slot_ad
-from condor_actors.cores.startd.claim import Claim
+from condor_actors.cores.startd.claims.claim import Claim
 from condor_actors.cores.startd.owner_pause import Pause
 from condor_actors.cores.startd.slot_publisher import SlotPublisher
 from condor_actors.cores.startd.slots import Slot, Slots

@@ -17,7 +17,7 @@ from condor_actors.classads import ClassAd, Expr, parse_expression
 from condor_actors.config.settings import setting
 from condor_actors.cores.devices.inventory import Inventory
 from condor_actors.cores.startd import owner_policy, slot_ad
-from condor_actors.cores.startd.claim import Claim
+from condor_actors.cores.startd.claims.claim import Claim
 from condor_actors.cores.startd.policy_evaluation import OwnerPolicy
 from condor_actors.cores.startd.slot_resources import Request, Share, SlotPlan, carve, read_request
 from condor_actors.cores.state_table import InvariantBroken

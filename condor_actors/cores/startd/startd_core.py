@@ -23,10 +23,10 @@ from typing import Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.startd import owner_policy as op
-from condor_actors.cores.startd.claim import Claim, ClaimRecord, DropClaim
-from condor_actors.cores.startd.claim_granting import ClaimGranting
-from condor_actors.cores.startd.claim_index import ClaimIndex
-from condor_actors.cores.startd.claim_leases import SCHEDD_ACTOR, ClaimLeases
+from condor_actors.cores.startd.claims.claim import Claim, ClaimRecord, DropClaim
+from condor_actors.cores.startd.claims.claim_granting import ClaimGranting
+from condor_actors.cores.startd.claims.claim_index import ClaimIndex
+from condor_actors.cores.startd.claims.claim_leases import SCHEDD_ACTOR, ClaimLeases
 from condor_actors.cores.startd.draining import DrainControl, Draining
 from condor_actors.cores.startd.idleness import Idleness
 from condor_actors.cores.startd.owner_state import OwnerState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from condor_actors.cores.startd import owner_policy as op
-from condor_actors.cores.startd.claim import Claim
+from condor_actors.cores.startd.claims.claim import Claim
 from condor_actors.cores.startd.slots import Slot
 from condor_actors.cores.turn import Turn
 from condor_actors.effects import Ask, Send

@@ -11,10 +11,10 @@ from typing import Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.startd import owner_policy as op
-from condor_actors.cores.startd.claim import Claim
-from condor_actors.cores.startd.claim_granting import ClaimGranting
-from condor_actors.cores.startd.claim_index import ClaimIndex
-from condor_actors.cores.startd.claim_leases import ClaimLeases
+from condor_actors.cores.startd.claims.claim import Claim
+from condor_actors.cores.startd.claims.claim_granting import ClaimGranting
+from condor_actors.cores.startd.claims.claim_index import ClaimIndex
+from condor_actors.cores.startd.claims.claim_leases import ClaimLeases
 from condor_actors.cores.startd.slot_controller import SlotController
 from condor_actors.cores.startd.slot_publisher import SlotPublisher
 from condor_actors.cores.startd.slots import Slot

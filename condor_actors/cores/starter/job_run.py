@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from condor_actors.cores.starter.job_run_table import KILL_AGAIN_S, TABLE, UNCLAIMED_KEEP_S
+from condor_actors.cores.starter.job_run_table import TABLE
 from condor_actors.cores.starter.run_events import (
     ALIVE,
     Abandon,
@@ -62,6 +62,7 @@ from condor_actors.cores.starter.run_events import (
     too_much,
 )
 from condor_actors.cores.starter.run_spec import RunSpec
+from condor_actors.cores.starter.run_steps import KILL_AGAIN_S, UNCLAIMED_KEEP_S
 from condor_actors.cores.state_table import InvariantBroken, event_key
 from condor_actors.effects import CancelTimer, Effect, Note, SetTimer, job_note
 from condor_actors.messages.envelope import TimerFired

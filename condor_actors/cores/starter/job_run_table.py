@@ -1,61 +1,44 @@
 """What every event does to a run at its starter, in every state.
 
-Theory: the steps come first, in the order of a run's life; the rows that put them into states are at the end.  Four
-events make a run go (its shadow, the startd, its lease, nobody asking any more).  Each notes who wants it and why, and
-gives :class:`HasToGo` to the table; in the same way whoever wants the run to stand still, or no longer, gives it
+Theory: the steps are in :mod:`condor_actors.cores.starter.run_steps`; here are the rows that put them into states.
+Four events make a run go (its shadow, the startd, its lease, nobody asking any more).  Each notes who wants it and why,
+and gives :class:`HasToGo` to the table; in the same way whoever wants the run to stand still, or no longer, gives it
 :class:`WishChanged`.
 """
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from condor_actors.cores.starter import run_steps as steps
 from condor_actors.cores.starter.run_events import (
     Abandon,
-    Activity,
     Began,
     CloseRun,
-    Forget,
-    Gather,
     Gathered,
     HasToGo,
-    KillTree,
     LinkLost,
     Measured,
     OwnerContinues,
     OwnerSuspends,
-    Prepare,
     Prepared,
     PrepareFailed,
     ProgramEnded,
-    ReturnTo,
-    Signal,
-    Start,
     StarterState,
     StartFailed,
     StillFetched,
-    Tell,
     TreeGone,
     WishChanged,
-    too_much,
 )
 from condor_actors.cores.state_table import EventKey, ignore, total_table
-from condor_actors.effects import CancelTimer, SetTimer
-from condor_actors.messages.codes import CHECKPOINT_SIGNAL, HoldCode, HoldSubCode
-from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
     CheckpointKept,
     CheckpointRun,
     ContinueRun,
     InputsSent,
     OutputsReceived,
-    Reattached,
     ReattachRun,
-    RunBegan,
-    RunCheckpointed,
-    RunProgress,
     StopRun,
     SuspendRun,
 )
@@ -63,415 +46,9 @@ from condor_actors.messages.run import (
 if TYPE_CHECKING:
     from condor_actors.cores.starter.job_run import JobRun
 
-__all__ = ["KILL_AGAIN_S", "TABLE", "UNCLAIMED_KEEP_S"]
-
-UNCLAIMED_KEEP_S = 600.0
-"""How long outputs of a run wait for its shadow after its claim, or the lease of its job, is over, or since the last of
-them has moved."""
-KILL_AGAIN_S = 2.0
-CLOCK_LOOK_S = 60.0
-"""How often a run that waits for its time looks at the wall clock."""
+__all__ = ["TABLE"]
 
 Step = Callable[["JobRun", Any], Any]
-
-
-# ---- begin
-
-
-def _inputs_complete(run: JobRun, event: InputsSent) -> None:
-    """The shadow has sent all blobs."""
-    run.waits_for_inputs = False
-    run.out.append(Prepare())
-
-
-def _start_in_time(run: JobRun, event: Prepared | TimerFired) -> None:
-    """The sandbox is ready: launch the program, at its time if it has one.
-
-    The wall clock of this machine decides, and it may be set: it is looked at every minute.
-    """
-    if isinstance(event, Prepared):
-        run.image_digest = event.image_digest
-    begins_s, window_s = run.spec.begins_s, run.spec.window_s
-    late_s = run.now_s - begins_s if begins_s is not None else 0.0
-    if late_s < 0.0:
-        run.state = StarterState.DEFERRED
-        run.out.append(SetTimer("deferral", min(CLOCK_LOOK_S, -late_s)))
-    elif late_s > window_s + (CLOCK_LOOK_S if run.state is StarterState.DEFERRED else 0.0):
-        run.end("hold", f"Job missed deferred execution time: it was ready to begin {late_s:.0f} seconds after its "
-                f"time, and may be {window_s:g} seconds late (DeferralWindow)",
-                (HoldCode.MISSED_DEFERRED_EXECUTION_TIME, 0))
-    else:
-        run.state = StarterState.STARTING
-        run.out.append(Start())
-
-
-def _cannot_prepare(run: JobRun, event: PrepareFailed) -> None:
-    """There will be no sandbox."""
-    run.end("transfer-failed", event.reason, (event.hold_code, event.hold_subcode))
-
-
-def _cannot_start(run: JobRun, event: StartFailed) -> None:
-    """The program could not be executed, or only its word of having begun was wrong."""
-    if run.suspended:
-        run.thaw()
-    run.end("start-failed", event.reason, (event.hold_code, 0))
-
-
-def _begin(run: JobRun, event: Began) -> None:
-    """The program executes; what was wanted of it meanwhile counts now."""
-    run.pid = event.pid
-    run.state = StarterState.RUNNING
-    run.note("began", f"the program runs, pid {event.pid}, in {event.scratch_dir}")
-    run.out.append(Tell(RunBegan(run_id=run.run_id, when_s=run.now_s, pid=event.pid, scratch_dir=event.scratch_dir,
-                                 image_digest=run.image_digest)))
-    run.out.append(SetTimer("measure", run.first_update_s))
-    if run.stopping is not None or run.closing is not None:
-        run.follow(HasToGo())
-    run.follow(WishChanged())
-
-
-def _remember_pid(run: JobRun, event: Began) -> None:
-    """The word of a launch that something has overtaken."""
-    run.pid = event.pid
-
-
-# ---- stop
-
-
-def _stop_wanted(run: JobRun, event: StopRun) -> None:
-    """The shadow wants the run to end."""
-    run.stopping = event
-    run.note("to go", f"its user's side wants it to go ({event.how}): {event.reason}")
-    if run.closing is None:
-        run.cause = "evicted" if event.how == "vacate" else "killed"
-        run.reason = event.reason
-    run.follow(HasToGo())
-
-
-def _close(run: JobRun, event: CloseRun) -> None:
-    """The startd wants the claim back."""
-    run.claim_open = False
-    run.closing = event
-    run.note("evicted", f"the machine wants it to go{' and be held' if event.hold else ''} within {event.grace_s:g} s: "
-                        f"{event.reason}")
-    run.cause, run.reason = "evicted", event.reason
-    if event.hold:
-        run.cause, run.hold = "hold", (event.hold_code, event.hold_subcode)
-    run.follow(HasToGo())
-
-
-def _close_cleared(run: JobRun, event: CloseRun) -> None:
-    """The program has ended in time: how is not the startd's to say."""
-    run.claim_open = False
-    run.closing = event
-
-
-def _close_ended(run: JobRun, event: CloseRun) -> None:
-    """The outputs wait for the shadow, now without a claim."""
-    _close_cleared(run, event)
-    run.out.append(SetTimer("keep", UNCLAIMED_KEEP_S))
-
-
-def _abandon(run: JobRun, event: Abandon | OutputsReceived) -> None:
-    """Nobody asks any more, or the end is committed of a run that was given up while its program ran."""
-    run.cause, run.reason = "killed", "abandoned"
-    run.closing = CloseRun(grace_s=0.0, reason="abandoned")
-    run.follow(HasToGo())
-
-
-def _lease_over(run: JobRun, event: TimerFired) -> None:
-    """Its shadow did not come back in time."""
-    if run.connected:
-        return
-    run.note("lease", "its shadow did not come back within the lease", "warn")
-    run.closing = CloseRun(grace_s=0.0, reason="the job's lease ran out")
-    run.cause, run.reason = "evicted", "the job's lease ran out"
-    run.follow(HasToGo())
-
-
-def _go_unstarted(run: JobRun, event: HasToGo) -> None:
-    """No program runs: it is over at once."""
-    run.end(run.cause, run.reason, run.hold)
-
-
-def _stop(run: JobRun, event: HasToGo) -> None:
-    """Make the program end, gently while there is time."""
-    grace_s, number = run.grace()
-    if grace_s <= 0.0:
-        run.kill()
-        return
-    run.state = StarterState.STOPPING
-    run.out.append(Signal(number))
-    _time_to_go(run, grace_s)
-
-
-def _stop_sooner(run: JobRun, event: HasToGo) -> None:
-    """It has its signal already; its time may be another now."""
-    grace_s, _ = run.grace()
-    if grace_s <= 0.0:
-        run.kill()
-    else:
-        _time_to_go(run, grace_s)
-
-
-def _time_to_go(run: JobRun, grace_s: float) -> None:
-    """A frozen program cannot go; it is thawed, unless the owner is there and only its user wants it to go."""
-    if run.suspended and (run.closing is not None or not run.by_owner):
-        run.thaw()
-    run.out.append(SetTimer("grace", grace_s))
-
-
-def _wait_on(run: JobRun, event: HasToGo) -> None:
-    """It is being killed; one who gives it no time has it killed again soon."""
-    if run.grace()[0] <= 0.0:
-        run.out.append(SetTimer("again", KILL_AGAIN_S))
-
-
-def _grace_over(run: JobRun, event: TimerFired) -> None:
-    """It had its time."""
-    run.kill()
-
-
-def _kill_later(run: JobRun, event: TimerFired) -> None:
-    """A grace that was set before the last kill."""
-    run.out.append(SetTimer("again", KILL_AGAIN_S))
-
-
-def _kill_again(run: JobRun, event: TimerFired) -> None:
-    """Something of the tree is still there."""
-    run.out += [KillTree(), SetTimer("again", KILL_AGAIN_S)]
-
-
-def _ask_checkpoint(run: JobRun, event: CheckpointRun) -> None:
-    """A checkpoint is wanted; the program goes on afterwards.  One that takes no signal saves when it likes."""
-    number = CHECKPOINT_SIGNAL if run.spec.standard else run.spec.checkpoint_signal
-    if number is not None and not run.suspended:
-        run.out.append(Signal(number))
-
-
-# ---- suspend
-
-
-def _suspend(run: JobRun, event: SuspendRun) -> None:
-    """Also a program that does not run yet, or that has saved its work and is to go on; not one that has to go."""
-    if run.stopping is None and run.closing is None:
-        _wish_of_user(run, True)
-
-
-def _resume(run: JobRun, event: ContinueRun) -> None:
-    """The user lets it go on."""
-    _wish_of_user(run, False)
-
-
-def _wish_of_user(run: JobRun, stand_still: bool) -> None:
-    """The startd hears of it also where the owner of the machine had the run frozen already."""
-    changed, was = run.by_user != stand_still, run.suspended
-    run.by_user = stand_still
-    run.follow(WishChanged())
-    if changed and was and run.suspended:
-        run.out.append(Activity("suspended"))
-
-
-def _owner_suspends(run: JobRun, event: OwnerSuspends) -> None:
-    """Also a program that does not run yet: it stands still as soon as it does."""
-    run.by_owner = True
-    run.follow(WishChanged())
-
-
-def _owner_continues(run: JobRun, event: OwnerContinues) -> None:
-    """The owner is gone."""
-    run.by_owner = False
-    run.follow(WishChanged())
-
-
-def _freeze_or_thaw(run: JobRun, event: WishChanged) -> None:
-    """The run goes on when both its user and the machine's owner let it."""
-    wanted = run.by_user or run.by_owner
-    if wanted and not run.suspended:
-        run.freeze()
-    elif run.suspended and not wanted:
-        run.go_on()
-
-
-def _freeze_going(run: JobRun, event: WishChanged) -> None:
-    """One that its user asked to go stands still for an owner who is there or comes meanwhile, and its time runs on;
-    one that the startd asked to go may use the time that the owner's policy gives it."""
-    if run.closing is not None:
-        _thaw_if_free(run, event)
-    elif run.by_owner and not run.suspended:
-        run.freeze()
-    elif run.suspended and not run.by_owner:
-        run.go_on()
-
-
-def _thaw_if_free(run: JobRun, event: WishChanged) -> None:
-    """It is not frozen any more, whoever comes; what stands still may go on."""
-    if run.suspended and not (run.by_user or run.by_owner):
-        run.go_on()
-
-
-# ---- end
-
-
-def _exited(run: JobRun, event: ProgramEnded) -> None:
-    """It has ended by itself, unless it used too much."""
-    if not run.hold[0]:
-        run.cause = "exited"
-    _clear(run, event)
-
-
-def _clear(run: JobRun, event: ProgramEnded) -> None:
-    """The first process has ended: nothing else of the tree may live on."""
-    run.status = (event.exit_code, event.exit_signal, event.core_dumped)
-    run.checkpointing = event.exit_code >= 0 and event.exit_code == run.spec.checkpoint_code
-    run.state = StarterState.CLEARING
-    if run.suspended:  # it ended in that moment; what is started next begins by not standing still
-        run.thaw()
-    run.out += [CancelTimer("grace"), CancelTimer("again"), CancelTimer("measure"), KillTree(),
-                SetTimer("again", KILL_AGAIN_S)]
-
-
-def _gather(run: JobRun, event: TreeGone) -> None:
-    """Nothing of the tree is left: list the outputs that go home."""
-    run.usage = event.usage
-    run.out.append(CancelTimer("again"))
-    if event.oom and run.cause == "exited" and run.status[0] != 0:
-        run.end("hold", too_much("memory", event.usage.peak_memory_kib, event.memory_mib << 10, "RequestMemory"),
-                (HoldCode.JOB_OUT_OF_RESOURCES, HoldSubCode.MEMORY_EXCEEDED))
-        return
-    spec = run.spec
-    if not spec.transfers:
-        run.exit(Gathered())
-    elif run.cause == "exited" and run.checkpointing:
-        run.out.append(Gather(complete=True, everything=True))
-    elif run.cause == "exited":
-        failed = run.status[0] != spec.success_code or run.status[1] > 0
-        if spec.when == "ON_SUCCESS" and failed:
-            run.out.append(Gather(complete=False, everything=False))
-        else:
-            run.out.append(Gather(complete=not run.status[1] > 0, everything=True))
-    elif run.cause in ("evicted", "killed") and (spec.when == "ON_EXIT_OR_EVICT" or run.checkpointing):
-        run.out.append(Gather(complete=False, everything=True))
-    else:
-        run.exit(Gathered())
-
-
-def _exit(run: JobRun, event: Gathered) -> None:
-    """The outputs are listed: the run is over, or saves its work to go on."""
-    if event.error:
-        run.end("hold", f"The output files cannot be read: {event.error}", (HoldCode.TRANSFER_OUTPUT_ERROR, 0))
-    elif event.missing:
-        names = ", ".join(event.missing)
-        run.end("hold", f"Transfer output files failure: the job did not make {names}",
-                (HoldCode.TRANSFER_OUTPUT_ERROR, errno.ENOENT))
-    elif run.cause == "exited" and run.checkpointing:
-        _save(run, event)
-    else:
-        run.exit(event)
-
-
-def _save(run: JobRun, files: Gathered) -> None:
-    """The program has ended to be started again: first its work goes home."""
-    if run.closing is not None or run.stopping is not None:
-        run.cause = "evicted"
-        run.reason = run.closing.reason if run.closing is not None else run.reason
-        run.exit(files)
-        return
-    run.state = StarterState.SAVING
-    run.checkpoints += 1
-    run.saved = RunCheckpointed(run_id=run.run_id, number=run.checkpoints, usage=run.usage, files=files.entries,
-                                files_digest=files.digest)
-    run.out.append(Tell(run.saved, lasting=True))
-
-
-def _start_again(run: JobRun, event: CheckpointKept) -> None:
-    """The checkpoint is home: go on from there."""
-    if event.number != run.checkpoints:
-        return
-    run.saved = None
-    if event.problem:
-        run.end("transfer-failed", event.problem)
-        return
-    run.checkpointing = False
-    run.state = StarterState.STARTING
-    run.out.append(Start())
-
-
-def _keep_on(run: JobRun, event: StillFetched) -> None:
-    """The outputs move."""
-    run.out.append(SetTimer("keep", UNCLAIMED_KEEP_S))
-
-
-def _forget(run: JobRun, event: Any) -> None:
-    """Nobody will ask for the run again."""
-    run.state = StarterState.GONE
-    run.out += [CancelTimer("keep"), CancelTimer("lease"), Forget()]
-
-
-def _forget_lost(run: JobRun, event: TimerFired) -> None:
-    """It has ended, and its shadow did not come back for its outputs."""
-    if not run.connected:
-        _forget(run, event)
-
-
-# ---- link and time
-
-
-def _link_lost(run: JobRun, event: LinkLost) -> None:
-    """From now on the lease counts."""
-    run.connected = False
-    run.out.append(SetTimer("lease", run.lease_s))
-
-
-def _reattach(run: JobRun, event: ReattachRun) -> None:
-    """A shadow is there again."""
-    run.connected = True
-    run.out += [CancelTimer("lease"), ReturnTo(Reattached(run_id=run.run_id, pid=run.pid,
-                                                          ended=run.state is StarterState.ENDED))]
-
-
-def _reattach_preparing(run: JobRun, event: ReattachRun) -> None:
-    """The sender of the inputs has stopped."""
-    _reattach(run, event)
-    if run.waits_for_inputs:
-        run.end("transfer-failed", "the link broke while the input files were on their way")
-
-
-def _reattach_running(run: JobRun, event: ReattachRun) -> None:
-    """What was said of it while the link was broken was not heard."""
-    _reattach(run, event)
-    run.out.append(Tell(RunProgress(run_id=run.run_id, usage=run.usage,
-                                    state="suspended" if run.suspended else "continued",
-                                    image_digest=run.image_digest)))
-
-
-def _reattach_saving(run: JobRun, event: ReattachRun) -> None:
-    """The checkpoint may not have been heard of."""
-    _reattach(run, event)
-    run.out.append(Tell(run.saved, lasting=True))
-
-
-def _reattach_ended(run: JobRun, event: ReattachRun) -> None:
-    """Say again how it ended."""
-    _reattach(run, event)
-    run.out += [CancelTimer("keep"), Tell(run.exited, lasting=True)]
-
-
-def _usage(run: JobRun, event: Measured) -> None:
-    """Tell what it uses."""
-    run.usage = event.usage
-    run.out.append(Tell(RunProgress(run_id=run.run_id, usage=event.usage, streams=event.streams,
-                                    image_digest=run.image_digest)))
-
-
-def _usage_limit(run: JobRun, event: Measured) -> None:
-    """Tell what it uses; too much ends it."""
-    if not event.limit:
-        _usage(run, event)
-        return
-    run.usage = event.usage
-    run.hold, run.cause, run.reason = (HoldCode.JOB_OUT_OF_RESOURCES, event.limit_subcode), "hold", event.limit
-    run.kill()
 
 
 # ---- the table
@@ -492,54 +69,63 @@ _going = ignore("it is being made to go")
 
 _ROWS: dict[EventKey, Sequence[Step | ignore]] = {
     # preparing, deferred, starting, running | stopping, killing | clearing, saving | ended, gone
-    InputsSent: (_inputs_complete, _ready, _ready, _ready, _ready, _ready, _ready, _ready, _ended, _gone),
-    Prepared: (_start_in_time, *(_prepared,) * 7, _ended, _gone),
-    PrepareFailed: (_cannot_prepare, *(_prepared,) * 7, _ended, _gone),
-    "timer deferral": (_ready, _start_in_time, *(_begun,) * 6, _ended, _gone),
+    InputsSent: (steps.inputs_complete, _ready, _ready, _ready, _ready, _ready, _ready, _ready, _ended, _gone),
+    Prepared: (steps.start_in_time, *(_prepared,) * 7, _ended, _gone),
+    PrepareFailed: (steps.cannot_prepare, *(_prepared,) * 7, _ended, _gone),
+    "timer deferral": (_ready, steps.start_in_time, *(_begun,) * 6, _ended, _gone),
     Began: (
-        _remember_pid, _remember_pid, _begin, _remember_pid, _remember_pid, _remember_pid, _remember_pid, _remember_pid,
-        _remember_pid, _gone,
+        steps.remember_pid, steps.remember_pid, steps.begin, steps.remember_pid, steps.remember_pid, steps.remember_pid,
+        steps.remember_pid, steps.remember_pid, steps.remember_pid, _gone,
     ),
     StartFailed: (
-        _unbegun, _unbegun, _cannot_start, _cannot_start, _cannot_start, _cannot_start, _over, _over, _ended, _gone,
+        _unbegun, _unbegun, steps.cannot_start, steps.cannot_start, steps.cannot_start, steps.cannot_start, _over,
+        _over, _ended, _gone,
     ),
-    StopRun: (*(_stop_wanted,) * 9, _gone),
-    CloseRun: (_close, _close, _close, _close, _close, _close, _close_cleared, _close, _close_ended, _gone),
-    Abandon: (*(_abandon,) * 8, _forget, _gone),
-    OutputsReceived: (*(_abandon,) * 8, _forget, _gone),
-    "timer lease": (*(_lease_over,) * 8, _forget_lost, _gone),
+    StopRun: (*(steps.stop_wanted,) * 9, _gone),
+    CloseRun: (
+        steps.close, steps.close, steps.close, steps.close, steps.close, steps.close, steps.close_cleared, steps.close,
+        steps.close_ended, _gone,
+    ),
+    Abandon: (*(steps.abandon,) * 8, steps.forget, _gone),
+    OutputsReceived: (*(steps.abandon,) * 8, steps.forget, _gone),
+    "timer lease": (*(steps.lease_over,) * 8, steps.forget_lost, _gone),
     HasToGo: (
-        _go_unstarted, _go_unstarted, ignore("it goes as soon as it runs"), _stop, _stop_sooner, _wait_on, _over,
-        _go_unstarted, _ended, _gone,
+        steps.go_unstarted, steps.go_unstarted, ignore("it goes as soon as it runs"), steps.stop, steps.stop_sooner,
+        steps.wait_on, _over, steps.go_unstarted, _ended, _gone,
     ),
     "timer grace": (
-        _unbegun, _unbegun, _unbegun, _grace_over, _grace_over, _kill_later, _over, _over, _ended, _gone,
+        _unbegun, _unbegun, _unbegun, steps.grace_over, steps.grace_over, steps.kill_later, _over, _over, _ended, _gone,
     ),
     "timer again": (
-        _no_kill, _no_kill, _no_kill, _no_kill, _no_kill, _kill_again, _kill_again, _no_kill, _ended, _gone,
+        _no_kill, _no_kill, _no_kill, _no_kill, _no_kill, steps.kill_again, steps.kill_again, _no_kill, _ended, _gone,
     ),
-    CheckpointRun: (_unbegun, _unbegun, _unbegun, _ask_checkpoint, _going, _going, _over, _over, _ended, _gone),
-    SuspendRun: (*(_suspend,) * 9, _gone),
-    ContinueRun: (*(_resume,) * 9, _gone),
-    OwnerSuspends: (*(_owner_suspends,) * 9, _gone),
-    OwnerContinues: (*(_owner_continues,) * 9, _gone),
+    CheckpointRun: (_unbegun, _unbegun, _unbegun, steps.ask_checkpoint, _going, _going, _over, _over, _ended, _gone),
+    SuspendRun: (*(steps.suspend,) * 9, _gone),
+    ContinueRun: (*(steps.resume,) * 9, _gone),
+    OwnerSuspends: (*(steps.owner_suspends,) * 9, _gone),
+    OwnerContinues: (*(steps.owner_continues,) * 9, _gone),
     WishChanged: (
-        _unbegun, _unbegun, _unbegun, _freeze_or_thaw, _freeze_going, _thaw_if_free, _over, _over, _ended, _gone,
+        _unbegun, _unbegun, _unbegun, steps.freeze_or_thaw, steps.freeze_going, steps.thaw_if_free, _over, _over,
+        _ended, _gone,
     ),
-    ProgramEnded: (_unbegun, _unbegun, _clear, _exited, _clear, _clear, _over, _over, _ended, _gone),
-    TreeGone: (_no_tree, _no_tree, _no_tree, _no_tree, _no_tree, _no_tree, _gather, _no_tree, _ended, _gone),
-    Gathered: (_no_list, _no_list, _no_list, _no_list, _no_list, _no_list, _exit, _no_list, _ended, _gone),
+    ProgramEnded: (
+        _unbegun, _unbegun, steps.clear, steps.exited, steps.clear, steps.clear, _over, _over, _ended, _gone,
+    ),
+    TreeGone: (_no_tree, _no_tree, _no_tree, _no_tree, _no_tree, _no_tree, steps.gather, _no_tree, _ended, _gone),
+    Gathered: (
+        _no_list, _no_list, _no_list, _no_list, _no_list, _no_list, steps.outputs_listed, _no_list, _ended, _gone,
+    ),
     CheckpointKept: (
-        _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, _start_again, _ended, _gone,
+        _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, steps.start_again, _ended, _gone,
     ),
-    StillFetched: (*(_needed,) * 8, _keep_on, _gone),
-    "timer keep": (*(_needed,) * 8, _forget, _gone),
-    LinkLost: (*(_link_lost,) * 9, _gone),
+    StillFetched: (*(_needed,) * 8, steps.keep_on, _gone),
+    "timer keep": (*(_needed,) * 8, steps.forget, _gone),
+    LinkLost: (*(steps.link_lost,) * 9, _gone),
     ReattachRun: (
-        _reattach_preparing, _reattach, _reattach, _reattach_running, _reattach, _reattach, _reattach, _reattach_saving,
-        _reattach_ended, _gone,
+        steps.reattach_preparing, steps.reattach, steps.reattach, steps.reattach_running, steps.reattach,
+        steps.reattach, steps.reattach, steps.reattach_saving, steps.reattach_ended, _gone,
     ),
-    Measured: (_unbegun, _unbegun, _unbegun, _usage_limit, _usage, _usage, _over, _over, _ended, _gone),
+    Measured: (_unbegun, _unbegun, _unbegun, steps.usage_limit, steps.usage, steps.usage, _over, _over, _ended, _gone),
 }
 
 TABLE: dict[tuple[StarterState, EventKey], Step | ignore] = total_table(

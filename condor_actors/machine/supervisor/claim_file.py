@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from condor_actors.cores.startd.claim import ClaimRecord, DropClaim, SaveClaim, SaveFact
+from condor_actors.cores.startd.claims.claim import ClaimRecord, DropClaim, SaveClaim, SaveFact
 from condor_actors.durable import sync_folder
 
 __all__ = ["ClaimFile", "Claims"]

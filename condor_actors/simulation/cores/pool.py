@@ -28,8 +28,9 @@ import attrs
 
 from condor_actors.config.settings import setting
 from condor_actors.cores.negotiator.accountant import Accountant
+from condor_actors.cores.negotiator.cycle_settings import CycleRules, CycleSettings
 from condor_actors.cores.negotiator.match_settings import MatchSettings
-from condor_actors.cores.negotiator.negotiation_cycle import CycleRules, CycleSettings, NegotiationCycle
+from condor_actors.cores.negotiator.negotiation_cycle import NegotiationCycle
 from condor_actors.cores.negotiator.negotiator_core import NegotiatorCore
 from condor_actors.cores.negotiator.pool_view import PoolView
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy

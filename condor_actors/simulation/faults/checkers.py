@@ -41,14 +41,14 @@ from condor_actors.cores.schedd import queue_operations as q
 from condor_actors.cores.schedd.gangs.gang import gang_of
 from condor_actors.cores.schedd.schedd_core import ScheddCore
 from condor_actors.cores.shadow.shadow_run import ShadowRun
-from condor_actors.cores.startd.claim import ClaimRecord
+from condor_actors.cores.startd.claims.claim import ClaimRecord
 from condor_actors.cores.startd.startd_core import StartdCore
 from condor_actors.cores.starter.job_run import JobRun
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.cores.web.rows import MOST_ROWS, STATES, View
 from condor_actors.daemons.collector import Collector
-from condor_actors.daemons.schedd.schedd import ScheddActor
-from condor_actors.daemons.startd import StartdActor
+from condor_actors.daemons.schedd.schedd_actor import ScheddActor
+from condor_actors.daemons.startd_actor import StartdActor
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.daemons.web.pool_watch import PoolWatch
 from condor_actors.messages.codes import JobStatus

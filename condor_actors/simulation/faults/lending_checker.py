@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from condor_actors.daemons.schedd.schedd import ScheddActor
-from condor_actors.daemons.startd import StartdActor
+from condor_actors.daemons.schedd.schedd_actor import ScheddActor
+from condor_actors.daemons.startd_actor import StartdActor
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.flock_terms import BELOW
 from condor_actors.messages.realm import parted

@@ -18,7 +18,7 @@ from itertools import count
 
 import attrs
 
-from condor_actors.daemons.schedd.schedd import ScheddActor
+from condor_actors.daemons.schedd.schedd_actor import ScheddActor
 from condor_actors.simulation.faults.chance import shrink
 from condor_actors.simulation.faults.kept_seeds import KeptSeeds, Outcome
 from condor_actors.simulation.faults.kinds import WorldKind

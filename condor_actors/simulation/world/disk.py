@@ -21,7 +21,7 @@ import attrs
 from condor_actors.cores.negotiator.accountant import ForgetUsers, SaveUsers
 from condor_actors.cores.negotiator.reservations import DropReservation, Reservation, SaveReservation
 from condor_actors.cores.negotiator.user_priority import UserRecord
-from condor_actors.cores.startd.claim import ClaimRecord, DropClaim, SaveClaim, SaveFact
+from condor_actors.cores.startd.claims.claim import ClaimRecord, DropClaim, SaveClaim, SaveFact
 from condor_actors.simulation.world.process import Killed
 from condor_actors.userlog.writer import LogFiles
 

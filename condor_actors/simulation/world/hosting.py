@@ -22,7 +22,8 @@ from condor_actors.daemons.admin import AdminActor, AdminEdges
 from condor_actors.daemons.gateway import gateway
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.schedd.history import HistoryQuestions
-from condor_actors.daemons.schedd.schedd import ScheddDaemon, ScheddEdges
+from condor_actors.daemons.schedd.schedd import ScheddDaemon
+from condor_actors.daemons.schedd.schedd_edges import ScheddEdges
 from condor_actors.daemons.schedd.spool import Spool
 from condor_actors.daemons.shadow.host_daemon import ShadowHostDaemon
 from condor_actors.daemons.shadow.input_files import FileCache

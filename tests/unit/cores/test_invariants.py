@@ -70,7 +70,7 @@ def _reserved(core: ScheddCore) -> None:
 
 def _renewal(core: ScheddCore) -> None:
     message = RenewClaims(claims=(("c#0", "s"),), schedd_node="<s:1>")
-    core.claims._renewals["<e:1>"] = Ask(Address("<e:1>", "startd"), message, 1.0, "renewed")
+    core.claims._renewals._by_startd["<e:1>"] = Ask(Address("<e:1>", "startd"), message, 1.0, "renewed")
 
 
 def _orphan_status(core: ScheddCore) -> None:
@@ -94,7 +94,7 @@ SCHEDD: tuple[tuple[Callable[[ScheddCore], Any], str], ...] = (
     (lambda core: core.context.queue.by_owner["ann"].__setitem__(1, 9), "owner ann"),
     (lambda core: core.context.queue.by_submitter["ann@dom"].__setitem__(1, 9), "submitter ann@dom"),
     (lambda core: core.claims.held.update({"c#2": claim(core)}), "is kept as c#2"),
-    (lambda core: core.claims._given_back.update({"c#1": None}), "given back, and still held"),
+    (lambda core: core.claims.released._releases.update({"c#1": None}), "given back, and still held"),
     (lambda core: (setattr(claim(core), "run_id", ""), setattr(claim(core), "usable", False)), "not to be used again"),
     (_two_asked, "two claims are asked for"),
     (_reserved, "reserved are"),

@@ -28,27 +28,27 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads
 from condor_actors.cores.checkpoint_seals import key_of_owner
 from condor_actors.cores.flocking import FlockLevels, foreign_slot, home_name
 from condor_actors.cores.rights import host_of, speaks_for_node
-from condor_actors.cores.schedd.claims.held_claim import HeldClaim
+from condor_actors.cores.schedd.claims.held_claim import REQUEST_PATIENCE_S, HeldClaim
+from condor_actors.cores.schedd.claims.lease_renewals import LeaseRenewals
+from condor_actors.cores.schedd.claims.released_claims import ReleasedClaims
 from condor_actors.cores.schedd.claims.start_pacing import StartPacing
 from condor_actors.cores.schedd.claims.unreachable_startds import UnreachableStartds
 from condor_actors.cores.schedd.gangs.gang import is_gang
 from condor_actors.cores.schedd.gangs.gathering import GROUP_STEP, Gathering
 from condor_actors.cores.schedd.gangs.groups import groups_of
-from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.state_table import InvariantBroken
-from condor_actors.effects import Ask, Note, job_note
+from condor_actors.effects import Note, job_note
 from condor_actors.messages.claim import (
     ClaimGranted,
     ClaimRefused,
     ClaimRevoked,
     ClaimsKept,
     ClaimsRenewed,
-    ReleaseClaim,
-    RenewClaims,
     RequestClaim,
 )
 from condor_actors.messages.envelope import Address, AskFailed, Identity, Refused
@@ -58,7 +58,6 @@ from condor_actors.numerals import job_numbers
 
 __all__ = ["ClaimTable", "RunStarter"]
 
-REQUEST_PATIENCE_S = 30.0
 CROWD, CROWD_S = 250, 5.0
 """So many claims that are asked for at once add so much to the patience: a cycle may match thousands of jobs, and the
 answers wait here for one another.  In steps, so that those of one cycle that fail do so together and wish for one other
@@ -66,11 +65,10 @@ cycle."""
 DOUBTED_PATIENCE_S = 5.0
 """For a match that was made before the negotiator heard of the doubt; its slot is kept for us longer than that, so the
 next cycle gives us another."""
-RELEASE_AGAIN_S = 30.0
 CANDIDATES = 20
+"""Autoclusters tried for a free claim before it is given back."""
 FLOCK_ASIDE_S = 600.0
 """So long a pool gets no jobs of whose offered machines none answers."""
-"""Autoclusters tried for a free claim before it is given back."""
 REUSE_PATIENCE_S = 30.0
 """How long a job may wait behind later ones of a claim's own autocluster before the claim is tried for it."""
 
@@ -101,15 +99,6 @@ class _Asked:
     submitter: str
 
 
-@attrs.frozen
-class _GivenBack:
-    """A claim that is ours no more, and whose startd may not know that yet."""
-
-    startd: Address
-    message: ReleaseClaim
-    until_s: float
-
-
 class ClaimTable:
     """Asks for claims, renews, reuses and releases them."""
 
@@ -122,14 +111,13 @@ class ClaimTable:
         """How many runs each submitter has in other pools."""
         self.held: dict[str, HeldClaim] = {}
         self._asked: dict[int, _Asked] = {}
-        self._given_back: dict[str, _GivenBack] = {}
-        self._renewals: dict[str, Ask] = {}
-        """What renews all claims at a startd, as long as they stay the same."""
         self._serial = 0
         self._idle: dict[str, HeldClaim] = {}
         """Those that nothing runs on."""
         self._paused: dict[str, HeldClaim] = {}
         self.unreachable = UnreachableStartds(context)
+        self.released = ReleasedClaims(context, self.unreachable)
+        self._renewals = LeaseRenewals(context)
         self._pacing = StartPacing(context)
         self.gathering = Gathering(context, transitions, self._begin_gang, self.use)
         self.accepting = True
@@ -169,10 +157,6 @@ class ClaimTable:
         """The schedd runs: keep the claims alive that have runs, give the others back."""
         self.release_idle("the schedd was started again")
         self.renew()
-
-    def _renew_s(self) -> float:
-        lease_s = min([claim.row.lease_s for claim in self.held.values()], default=self._context.settings.claim_lease_s)
-        return min(self._context.settings.alive_interval_s, max(10.0, lease_s / 3.0))
 
     # ---- the negotiator
 
@@ -246,7 +230,7 @@ class ClaimTable:
             if isinstance(message, AskFailed):
                 self.unreachable.wish_cycle()
             return
-        if message.claim_id in self.held or message.claim_id in self._given_back:
+        if message.claim_id in self.held or message.claim_id in self.released:
             self._context.note(f"{asked.match.startd_address} grants a claim that another startd has granted", "warn")
             self._transitions.offer(asked.job)
             return
@@ -263,7 +247,7 @@ class ClaimTable:
             return
         claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
         self._hold(claim)
-        self._renewals.pop(row.startd, None)
+        self._renewals.changed(row.startd)
         self._context.persist(row)
         self._transitions.offer(asked.job)
         if not is_gang(asked.job.ad):
@@ -425,32 +409,15 @@ class ClaimTable:
 
     def release(self, claim: HeldClaim, reason: str) -> None:
         """Give a claim back; a startd that cannot be reached is told again, as long as it might keep the claim."""
-        row = claim.row
-        message = ReleaseClaim(claim_id=row.claim_id, secret=row.secret, reason=reason)
-        self._given_back[row.claim_id] = _GivenBack(claim.address, message, self._context.now_s + row.lease_s)
-        self.give_back(row.claim_id)
+        self.released.add(claim, reason)
         self.forget(claim)
-
-    def give_back(self, claim_id: str) -> None:
-        """Tell the startd, for the first time or again."""
-        given = self._given_back[claim_id]
-        self._context.ask(given.startd, given.message, REQUEST_PATIENCE_S, ("released", claim_id))
-
-    def released(self, claim_id: str, message: Any) -> None:
-        """The startd has heard, or not."""
-        given = self._given_back[claim_id]
-        self.unreachable.on_reply(given.startd.node, message)
-        if isinstance(message, AskFailed) and self._context.now_s < given.until_s:
-            self._context.timer(("release-again", claim_id), RELEASE_AGAIN_S)
-        else:
-            del self._given_back[claim_id]
 
     def forget(self, claim: HeldClaim) -> None:
         """A claim is no longer ours."""
         if self.held.pop(claim.row.claim_id, None) is not None:
             self._idle.pop(claim.row.claim_id, None)
             self._paused.pop(claim.row.claim_id, None)
-            self._renewals.pop(claim.row.startd, None)
+            self._renewals.changed(claim.row.startd)
             self.gathering.lost(claim)
             self._context.persist(DropClaim(claim.row.claim_id))
 
@@ -461,18 +428,7 @@ class ClaimTable:
 
     def renew(self) -> None:
         """The leases of all our claims start anew."""
-        by_startd: dict[str, list[SaveClaim]] = {}
-        for claim in self.held.values():
-            by_startd.setdefault(claim.row.startd, []).append(claim.row)
-        for startd, rows in by_startd.items():
-            renewal = self._renewals.get(startd)
-            if renewal is None:
-                pairs = tuple((row.claim_id, row.secret) for row in rows)
-                message = RenewClaims(claims=pairs, schedd_node=self._context.my_address)
-                renewal = Ask(Address(startd, "startd"), message, REQUEST_PATIENCE_S, ("renewed", startd))
-                self._renewals[startd] = renewal
-            self._context.out.append(renewal)
-        self._context.timer(("renew",), self._renew_s())
+        self._renewals.send(self.held.values())
 
     def reconcile(self, question: ClaimsKept, identity: Identity) -> None:
         """A startd was started again: it is where it says now, and may forget what we do not hold."""
@@ -489,9 +445,9 @@ class ClaimTable:
                                                                                             claim.row.startd):
                 gone.append(claim_id)
             elif claim.row.startd != startd:
-                self._renewals.pop(claim.row.startd, None)
+                self._renewals.changed(claim.row.startd)
                 claim.row = attrs.evolve(claim.row, startd=startd)
-                self._renewals.pop(startd, None)
+                self._renewals.changed(startd)
                 self._context.persist(claim.row)
         self._context.reply(ClaimsRenewed(gone=tuple(gone)))
 
@@ -516,7 +472,7 @@ class ClaimTable:
         for claim_id, claim in self.held.items():
             if claim.row.claim_id != claim_id:
                 raise InvariantBroken(f"the claim {claim.row.claim_id} is kept as {claim_id}")
-            if claim_id in self._given_back:
+            if claim_id in self.released:
                 raise InvariantBroken(f"the claim {claim_id} is given back, and still held")
             if not claim.run_id and not claim.usable:
                 raise InvariantBroken(f"the claim {claim_id} is not to be used again and nothing runs on it")
@@ -531,11 +487,7 @@ class ClaimTable:
         if not reserved <= set(asked) or not all(job.reserved for job in asked):
             raise InvariantBroken(f"reserved are {sorted(job.name for job in reserved)}, claims are asked for in the "
                                   f"name of {sorted(job.name for job in asked)}")
-        for startd, renewal in self._renewals.items():
-            mine = {(claim.row.claim_id, claim.row.secret) for claim in self.held.values()
-                    if claim.row.startd == startd}
-            if set(renewal.message.claims) != mine:
-                raise InvariantBroken(f"the renewal for {startd} names other claims than are held there")
+        self._renewals.validate(self.held.values())
         if not self._paused.keys() <= self._idle.keys():
             raise InvariantBroken("a claim waits for JOB_START_DELAY, and runs already or is not held")
         idle = {claim_id for claim_id, claim in self.held.items() if not claim.run_id}

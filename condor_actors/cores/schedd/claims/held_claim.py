@@ -8,12 +8,15 @@ import attrs
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.rights import host_of
-from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.queue_operations import SaveClaim
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.messages.envelope import Address
 from condor_actors.messages.realm import realm_of_host
 
-__all__ = ["HeldClaim"]
+__all__ = ["REQUEST_PATIENCE_S", "HeldClaim"]
+
+REQUEST_PATIENCE_S = 30.0
+"""How long a schedd waits for what a startd says of a claim."""
 
 
 @attrs.define(eq=False)

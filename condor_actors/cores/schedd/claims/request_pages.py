@@ -10,8 +10,8 @@ from condor_actors.cores.schedd.autoclusters import Listing, was_refused
 from condor_actors.cores.schedd.claims.unreachable_startds import UnreachableStartds
 from condor_actors.cores.schedd.gangs.gang import is_gang
 from condor_actors.cores.schedd.gangs.gathering import GROUP_STEP, Gathering
-from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.messages.negotiate import NegotiateRequests, ResourceRequest, ResourceRequests
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from condor_actors.cores.schedd.job_queue import Job
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 
 __all__ = ["StartPacing"]

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.cores.schedd.factories.factory import Factory, limits, texts
 from condor_actors.cores.schedd.job_notices import JobNotices
-from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveItems
+from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import job_note
 from condor_actors.messages.codes import FactoryMode, JobEventType, JobStatus

@@ -29,7 +29,7 @@ from condor_actors.messages.codes import FactoryMode, JobStatus
 from condor_actors.numerals import whole
 
 if TYPE_CHECKING:
-    from condor_actors.cores.schedd.job_queue import Cluster
+    from condor_actors.cores.schedd.queued_job import Cluster
 
 __all__ = ["ITEMS_A_ROW", "NO_LIMIT", "Factory", "factory_ad", "factory_objection", "limits", "pack", "texts"]
 

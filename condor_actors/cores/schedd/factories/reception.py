@@ -19,8 +19,8 @@ from condor_actors.cores.schedd.factories.factories import GAP_S
 from condor_actors.cores.schedd.factories.factory import Factory, pack
 from condor_actors.cores.schedd.gangs.gang import is_gang
 from condor_actors.cores.schedd.job_notices import JobNotices
-from condor_actors.cores.schedd.job_queue import Cluster
 from condor_actors.cores.schedd.queue_operations import DropItems, SaveItems
+from condor_actors.cores.schedd.queued_job import Cluster
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.submission import SUBMISSION_STEPS, Invalid, Submissions
 from condor_actors.effects import job_note

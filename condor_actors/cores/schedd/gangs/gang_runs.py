@@ -31,7 +31,7 @@ from condor_actors.messages.shadow_host import RunEnded
 from condor_actors.numerals import whole
 
 if TYPE_CHECKING:
-    from condor_actors.cores.schedd.job_queue import Job
+    from condor_actors.cores.schedd.queued_job import Job
     from condor_actors.cores.schedd.runs.run import Run
 
 __all__ = ["GangRuns"]

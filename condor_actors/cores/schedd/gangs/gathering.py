@@ -29,7 +29,7 @@ from condor_actors.cores.state_table import InvariantBroken
 
 if TYPE_CHECKING:
     from condor_actors.cores.schedd.autoclusters import Autocluster
-    from condor_actors.cores.schedd.job_queue import Job
+    from condor_actors.cores.schedd.queued_job import Job
 
 __all__ = ["GROUP_STEP", "Gathering"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
-from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.local_jobs import is_grid
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.raised_requests import larger_request
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus

@@ -6,7 +6,7 @@ import attrs
 
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.gangs.gang import Gang
-from condor_actors.cores.schedd.job_queue import Job
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.messages.run import StopRun
 
 __all__ = ["Run"]

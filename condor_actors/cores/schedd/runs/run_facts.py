@@ -13,8 +13,8 @@ from condor_actors.cores.devices.provisioned import provisioned
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.job_attributes import reported
 from condor_actors.cores.schedd.job_notices import JobNotices
-from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.local_jobs import grid_run_s, is_grid
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.runs.run import Run
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.messages.codes import JobEventType

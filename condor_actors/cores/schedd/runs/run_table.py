@@ -18,11 +18,11 @@ from condor_actors.cores.schedd.gangs.gang_runs import GangRuns
 from condor_actors.cores.schedd.job_attributes import set_by_run
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
-from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.local_jobs import LocalStarts, is_grid, runs_there
 from condor_actors.cores.schedd.queue_operations import SaveRun
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.runs.job_verdict import JobVerdict, end_of
 from condor_actors.cores.schedd.runs.run import Run
 from condor_actors.cores.schedd.runs.run_facts import RunFacts

@@ -20,7 +20,7 @@ from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import JobStatus, Universe
 
 if TYPE_CHECKING:
-    from condor_actors.cores.schedd.job_queue import Cluster
+    from condor_actors.cores.schedd.queued_job import Cluster
 
 __all__ = ["JobSet", "JobSets", "name_objection"]
 

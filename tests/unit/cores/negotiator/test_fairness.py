@@ -12,9 +12,10 @@ import attrs
 import pytest
 
 from condor_actors.classads import ClassAd, parse_expression
+from condor_actors.cores.negotiator.cycle_settings import CycleSettings
 from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettings
 from condor_actors.cores.negotiator.match_settings import MatchSettings
-from condor_actors.cores.negotiator.negotiation_cycle import CycleSettings, NegotiationCycle
+from condor_actors.cores.negotiator.negotiation_cycle import NegotiationCycle
 from condor_actors.cores.negotiator.pool_view import PoolView
 from condor_actors.cores.negotiator.up_down import UpDown, UpDownSettings
 from condor_actors.cores.negotiator.update_prio import UpdatePrio, UpdatePrioSettings

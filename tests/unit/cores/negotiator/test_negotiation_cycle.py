@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.negotiator.cycle_settings import CycleRules, CycleSettings
 from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettings
 from condor_actors.cores.negotiator.group_quotas import Group, GroupTree
 from condor_actors.cores.negotiator.match_settings import MatchSettings
-from condor_actors.cores.negotiator.negotiation_cycle import SOFT_REST, CycleRules, CycleSettings, NegotiationCycle
+from condor_actors.cores.negotiator.negotiation_cycle import SOFT_REST, NegotiationCycle
 from condor_actors.cores.negotiator.pool_view import HARD, SOFT, PoolView
 from condor_actors.cores.negotiator.user_priority import UserRecord
 from condor_actors.effects import Answer, Ask, Effect, Send, SetTimer

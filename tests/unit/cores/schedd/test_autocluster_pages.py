@@ -7,7 +7,7 @@ import pytest
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.config import load_config
 from condor_actors.cores.schedd import job_query
-from condor_actors.cores.schedd.job_queue import Cluster
+from condor_actors.cores.schedd.queued_job import Cluster
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
 from condor_actors.messages.envelope import SELF

@@ -8,7 +8,7 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.autoclusters import SMALL_HEAP, Autoclusters
-from condor_actors.cores.schedd.job_queue import Cluster, Job
+from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.messages.codes import JobStatus
 
 

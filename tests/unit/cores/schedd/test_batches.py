@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd import job_query
-from condor_actors.cores.schedd.job_queue import Cluster, JobQueue
+from condor_actors.cores.schedd.job_queue import JobQueue
+from condor_actors.cores.schedd.queued_job import Cluster
 from condor_actors.messages.codec import MAX_BODY_BYTES, encode
 from condor_actors.messages.queue import Totals
 from condor_actors.tools.printing.queue_views import joined_batches

@@ -9,8 +9,8 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.job_attributes import ATTRIBUTES, PRIVATE, Attribute, Hand, attribute
-from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.runs.run import Run
 from condor_actors.cores.schedd.schedd_core import ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings

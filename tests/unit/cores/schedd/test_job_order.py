@@ -8,7 +8,7 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
-from condor_actors.cores.schedd.job_queue import Cluster
+from condor_actors.cores.schedd.queued_job import Cluster
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
 

@@ -6,8 +6,8 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
-from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.local_jobs import SOME, LocalJobs, LocalStarts
+from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
 from condor_actors.cores.state_table import InvariantBroken

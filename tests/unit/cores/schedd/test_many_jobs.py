@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.schedd import job_actions, job_policy, job_query, job_queue, job_transitions
+from condor_actors.cores.schedd import job_actions, job_policy, job_query, job_transitions, queued_job
 from condor_actors.cores.schedd.job_actions import ActionRest
-from condor_actors.cores.schedd.job_queue import Cluster
+from condor_actors.cores.schedd.queued_job import Cluster
 from condor_actors.effects import GoOn, Persist, Reply, SetTimer
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address, Delivery, Identity, Refused, TimerFired
@@ -147,8 +147,8 @@ def test_pages_of_a_large_cluster_with_gaps(many: Many, monkeypatch: pytest.Monk
     monkeypatch.setattr(job_query, "PAGE_JOBS", 100)
     gone = [proc for proc in range(MANY) if proc % 7 == 0]
     many.whole(ActOnJobs(action=JobAction.REMOVE, ids=tuple((2, proc) for proc in gone)))
-    for few in (job_queue.FEW_JOBS, 10 * MANY):
-        monkeypatch.setattr(job_queue, "FEW_JOBS", few)
+    for few in (queued_job.FEW_JOBS, 10 * MANY):
+        monkeypatch.setattr(queued_job, "FEW_JOBS", few)
         found, cursor = [], ""
         while True:
             page = many.send(QueryJobs(projection=("ProcId",), ids=((2, -1),), cursor=cursor))

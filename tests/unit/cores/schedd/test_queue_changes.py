@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd import job_query
+from condor_actors.cores.schedd.change_journal import CHANGES_A_PAGE, ChangeJournal
 from condor_actors.cores.schedd.job_attributes import PRIVATE, JobSight
-from condor_actors.cores.schedd.job_queue import CHANGES_A_PAGE, ChangeJournal, Cluster, JobQueue
+from condor_actors.cores.schedd.job_queue import JobQueue
+from condor_actors.cores.schedd.queued_job import Cluster
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.watch import Changes, QueryChanges
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd, parse_expression
-from condor_actors.cores.schedd.job_queue import Cluster, JobQueue, Position
+from condor_actors.cores.schedd.change_journal import Position
+from condor_actors.cores.schedd.job_queue import JobQueue
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot, SaveCluster, SaveJob
+from condor_actors.cores.schedd.queued_job import Cluster
 from condor_actors.cores.schedd.schedd_core import ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 

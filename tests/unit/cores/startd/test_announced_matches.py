@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.startd.announced_matches import GOOD_S, AnnouncedMatches
+from condor_actors.cores.startd.claims.announced_matches import GOOD_S, AnnouncedMatches
 from condor_actors.messages.negotiate import MatchNotice
 
 GUEST = "gus@there%math"

@@ -6,7 +6,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores.startd import owner_policy as op
-from condor_actors.cores.startd.claim import SaveClaim
+from condor_actors.cores.startd.claims.claim import SaveClaim
 from condor_actors.cores.startd.startd_events import StarterDied
 from condor_actors.effects import Answer, Ask, Persist, SetTimer
 from condor_actors.messages.admin import VacateSlots

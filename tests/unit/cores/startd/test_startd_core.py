@@ -6,7 +6,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores.startd import owner_policy as op
-from condor_actors.cores.startd.claim import DropClaim
+from condor_actors.cores.startd.claims.claim import DropClaim
 from condor_actors.cores.startd.slot_resources import plan_slots
 from condor_actors.cores.startd.slots import Slots, SlotSettings, parse_policy
 from condor_actors.cores.startd.startd_events import EndStartd, Hide, Observed, Show

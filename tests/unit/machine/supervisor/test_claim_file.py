@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from condor_actors.cores.startd.claim import ClaimRecord, DropClaim, SaveClaim
+from condor_actors.cores.startd.claims.claim import ClaimRecord, DropClaim, SaveClaim
 from condor_actors.cores.startd.slot_resources import Custom, Share
 from condor_actors.machine.supervisor.claim_file import ClaimFile
 

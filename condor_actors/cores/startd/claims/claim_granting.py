@@ -16,10 +16,10 @@ from condor_actors.cores.flocking import foreign_job
 from condor_actors.cores.rights import hosts_of
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.startd import owner_policy as op
-from condor_actors.cores.startd.announced_matches import AnnouncedMatches
-from condor_actors.cores.startd.claim import Claim, ClaimRecord, DropClaim, SaveClaim
-from condor_actors.cores.startd.claim_index import ClaimIndex
-from condor_actors.cores.startd.claim_leases import ClaimLeases
+from condor_actors.cores.startd.claims.announced_matches import AnnouncedMatches
+from condor_actors.cores.startd.claims.claim import Claim, ClaimRecord, DropClaim, SaveClaim
+from condor_actors.cores.startd.claims.claim_index import ClaimIndex
+from condor_actors.cores.startd.claims.claim_leases import ClaimLeases
 from condor_actors.cores.startd.slot_controller import SlotController
 from condor_actors.cores.startd.slot_publisher import SlotPublisher
 from condor_actors.cores.startd.slot_resources import Share

@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 
 from condor_actors.cores.startd import owner_policy as op
-from condor_actors.cores.startd.claim import Claim, SaveClaim
-from condor_actors.cores.startd.claim_index import ClaimIndex
+from condor_actors.cores.startd.claims.claim import Claim, SaveClaim
+from condor_actors.cores.startd.claims.claim_index import ClaimIndex
 from condor_actors.cores.startd.slot_controller import SlotController
 from condor_actors.cores.turn import Turn
 from condor_actors.effects import Ask, Note, Persist, Reply, SetTimer

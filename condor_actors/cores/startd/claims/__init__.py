@@ -1,0 +1,1 @@
+"""The claims on a machine's slots: granted, found, kept alive, ended."""
