@@ -23,7 +23,7 @@ from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.client import BulkClient
 from condor_actors.transfer.manifest import digest_file
 from condor_actors.transfer.service import BulkService, Grant
-from condor_actors.wire.authority import PoolFiles, create_pool
+from condor_actors.wire.certificates.authority import PoolFiles, create_pool
 from condor_actors.wire.post_office import PostOffice
 
 LARGE_BYTES = 200_000_000

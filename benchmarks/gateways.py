@@ -29,7 +29,7 @@ from condor_actors.cores.gateway.standing import GatewaySettings, Standing
 from condor_actors.daemons.gateway.way_edges import real_edges
 from condor_actors.daemons.gateway.ways import Ways
 from condor_actors.messages.envelope import Identity
-from condor_actors.wire.authority import PoolFiles, create_pool
+from condor_actors.wire.certificates.authority import PoolFiles, create_pool
 from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.partners.partner_store import Partner
 from condor_actors.wire.post_office import PostOffice

@@ -35,7 +35,7 @@ from condor_actors.messages.run import (
     StopRun,
     Usage,
 )
-from condor_actors.wire.authority import PoolFiles
+from condor_actors.wire.certificates.authority import PoolFiles
 from condor_actors.wire.post_office import PostOffice
 from tests.pool_fixture import PersonalPool, until
 

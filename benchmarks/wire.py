@@ -21,7 +21,7 @@ from typing import Any
 from condor_actors.actors import Actor, ActorSystem
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import Address, Delivery, Done
-from condor_actors.wire.authority import PoolFiles, create_pool
+from condor_actors.wire.certificates.authority import PoolFiles, create_pool
 from condor_actors.wire.post_office import PostOffice
 
 QUESTIONS = 20_000

@@ -26,7 +26,7 @@ import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.messages.codes import Universe
-from condor_actors.messages.grid_resources import resource_problem
+from condor_actors.messages.references.grid_resources import resource_problem
 
 __all__ = ["BY_ATTRIBUTE", "BY_COMMAND", "COMMANDS", "MAY_BE_REFUSED", "Standing", "SubmitCommand",
            "grid_objection", "objection", "objections", "universe_objection"]  # fmt: skip

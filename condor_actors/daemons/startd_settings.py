@@ -28,7 +28,7 @@ from condor_actors.machine.devices.discovery import may_have_gpus
 from condor_actors.machine.native.cpu import level_of_flags
 from condor_actors.machine.native.programs import runtime_is_there
 from condor_actors.machine.sensors.readings import MachineFacts
-from condor_actors.messages.urls import FETCHED
+from condor_actors.messages.references.urls import FETCHED
 
 __all__ = [
     "container_attributes", "host_name", "inventories", "inventory_commands", "machine_ad", "machine_share",

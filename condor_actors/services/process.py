@@ -28,11 +28,11 @@ from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.privilege.pool_account import PoolAccount
 from condor_actors.machine.privilege.secret_memory import keep_out_of_dumps
 from condor_actors.machine.run.process_watch import ProcessWatch
-from condor_actors.services.audit import AuditLog, open_audit_log
-from condor_actors.services.logs import start_logging
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
 from condor_actors.services.shutdown_expression import NOT_AGAIN, ShutdownExpression
+from condor_actors.services.telemetry.audit import AuditLog, open_audit_log
+from condor_actors.services.telemetry.logs import start_logging
 from condor_actors.services.valid_config import valid_config
 from condor_actors.services.world import RealWorld, real_world, watch_edges
 from condor_actors.wire.idtokens.token_desk import TokenDesk
@@ -139,12 +139,12 @@ class DaemonService(Service):
         self._reactor.callWhenRunning(accounts.impatient)
         self._catch_signals()
         if self.config.text("MANHOLE") not in (None, "off"):
-            from condor_actors.services.manhole import open_manhole
+            from condor_actors.services.telemetry.manhole import open_manhole
 
             self._manhole = open_manhole(self.config, self.daemon_name, daemon, self._reactor,
                                          self._real.post if self._real is not None else None, self._audit)
         if self.config.text("METRICS_PORT") is not None:
-            from condor_actors.services.metrics import open_metrics
+            from condor_actors.services.telemetry.metrics import open_metrics
 
             self._metrics = open_metrics(self.config.integer("METRICS_PORT"), self.daemon_name, daemon, self._reactor)
         self._wish = ShutdownExpression(lambda: self.config, daemon, self._stop_for_good)

@@ -22,7 +22,7 @@ from condor_actors.config import ConfigError, load_config
 from condor_actors.daemons.schedd.shadow_processes import HOST_ID_VARIABLE
 from condor_actors.machine.privilege.pool_account import pool_account
 from condor_actors.machine.privilege.secret_memory import give_up_rights, keep_private
-from condor_actors.services.logs import start_logging
+from condor_actors.services.telemetry.logs import start_logging
 from condor_actors.services.world import RealWorld, gateways_of, real_world, watch_edges
 from condor_actors.wire.post_office import PostOffice
 
@@ -123,7 +123,7 @@ class ShadowHostService(Service):
         """Show the owner's certificate instead of the machine's."""
         import attrs
 
-        from condor_actors.wire.credentials import Credentials, TlsDoor
+        from condor_actors.wire.certificates.credentials import Credentials, TlsDoor
         from condor_actors.wire.partners.partner_store import BadPartners, read_partners
 
         assert self._real is not None

@@ -30,12 +30,12 @@ from condor_actors.config import Config, ConfigError
 from condor_actors.config.collectors import collector_nodes, gateway_nodes
 from condor_actors.config.user_maps import use_user_maps
 from condor_actors.machine.privilege.pool_account import pool_uid
-from condor_actors.services.audit import AuditLog
 from condor_actors.services.steady_time import SteadyClock, steady_timers
+from condor_actors.services.telemetry.audit import AuditLog
 from condor_actors.wire.admission import Admission
-from condor_actors.wire.authority import machine_credentials
 from condor_actors.wire.authorization import Authorization
-from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.certificates.authority import machine_credentials
+from condor_actors.wire.certificates.credentials import Credentials
 from condor_actors.wire.identity_map import IdentityMap
 from condor_actors.wire.idtokens.verifier import TokenVerifier
 from condor_actors.wire.nodes import TlsNode, tls_node

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from condor_actors.messages.urls import local_path, travels_as_url
+from condor_actors.messages.references.urls import local_path, travels_as_url
 from condor_actors.submit.build_context import BuildContext
 from condor_actors.submit.errors import SubmitError
 

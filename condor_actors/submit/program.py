@@ -9,8 +9,8 @@ import signal
 from condor_actors.cores.argument_quoting import join_raw
 from condor_actors.cores.submit_commands import universe_objection
 from condor_actors.messages.codes import Universe
-from condor_actors.messages.image_reference import SCHEME, BadReference, ImageReference
-from condor_actors.messages.urls import is_url
+from condor_actors.messages.references.image_reference import SCHEME, BadReference, ImageReference
+from condor_actors.messages.references.urls import is_url
 from condor_actors.submit.build_context import UNIVERSE_IDS, BuildContext
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_executable, check_file, files_are_checked

@@ -6,7 +6,13 @@
 from __future__ import annotations
 
 from condor_actors.messages.codes import Universe
-from condor_actors.messages.grid_resources import REMOTE, REMOTE_UNIVERSES, is_remote, remote_problem, schedd_of
+from condor_actors.messages.references.grid_resources import (
+    REMOTE,
+    REMOTE_UNIVERSES,
+    is_remote,
+    remote_problem,
+    schedd_of,
+)
 from condor_actors.numerals import numeral
 from condor_actors.submit.build_context import BuildContext
 from condor_actors.submit.errors import SubmitError

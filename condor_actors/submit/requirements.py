@@ -26,7 +26,7 @@ from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr
 from condor_actors.messages.codes import Universe
-from condor_actors.messages.urls import scheme_of, travels_as_url
+from condor_actors.messages.references.urls import scheme_of, travels_as_url
 from condor_actors.submit.build_context import BuildContext, assigns, parsed
 from condor_actors.submit.errors import SubmitError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from condor_actors.messages.codes import Universe
-from condor_actors.messages.urls import is_url, local_path, travels_as_url
+from condor_actors.messages.references.urls import is_url, local_path, travels_as_url
 from condor_actors.submit.build_context import BuildContext, listed, unquoted
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_file, files_are_checked

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from condor_actors.actors.workers import digest_of, touching
 from condor_actors.messages.manifest import FileEntry
-from condor_actors.messages.urls import bad_url
+from condor_actors.messages.references.urls import bad_url
 from condor_actors.transfer.beneath import needs_regular, open_at_once
 
 INLINE_LIMIT_BYTES = 16 * 1024

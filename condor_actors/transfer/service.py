@@ -24,7 +24,8 @@ from condor_actors.actors.workers import InWorker, at_once
 from condor_actors.messages.envelope import Identity
 from condor_actors.transfer import streams
 from condor_actors.transfer.beneath import needs_regular, open_at_once
-from condor_actors.transfer.blob_store import BlobError, BlobStore, OwnedBlobs, Partial
+from condor_actors.transfer.blob_store import BlobError, BlobStore, Partial
+from condor_actors.transfer.owned_blobs import OwnedBlobs
 from condor_actors.transfer.sending import FileSender
 from condor_actors.transfer.streams import BadStream, FrameReader, Packer, frame
 

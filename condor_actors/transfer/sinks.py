@@ -106,3 +106,37 @@ class FileSink:
                 os.unlink(self._path)
             self._stream.close()
             self._stream = None
+
+
+class MemorySink:
+    """Keeps a blob of unknown size in memory, up to a limit (a manifest)."""
+
+    def __init__(self, digest: str, limit_bytes: int) -> None:
+        self.offset = 0
+        self.data = bytearray()
+        self._digest = digest
+        self._limit_bytes = limit_bytes
+
+    def write(self, data: bytes) -> None:
+        """The next bytes."""
+        if self.offset + len(data) > self._limit_bytes:
+            raise BlobError(f"more than the {self._limit_bytes} bytes allowed")
+        self.data += data
+        self.offset += len(data)
+
+    def restart(self) -> None:
+        """Forget what came."""
+        self.data.clear()
+        self.offset = 0
+
+    def commit(self) -> None:
+        """Verify.
+
+        Raises:
+            BlobError: it is not what its digest says.
+        """
+        if hashlib.sha256(self.data).hexdigest() != self._digest:
+            raise BlobError("what came is not what its digest says")
+
+    def close(self) -> None:
+        """Nothing is left behind."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from condor_actors.classads import ClassAd
+from condor_actors.messages.references.urls import local_path, travels_as_url
 from condor_actors.messages.spool import SpoolChunk
-from condor_actors.messages.urls import local_path, travels_as_url
 
 __all__ = ["CHUNK_BYTES", "chunks_of", "inputs_of", "sent_names"]
 

@@ -21,12 +21,12 @@ from twisted.python.failure import Failure
 
 from condor_actors.accounts import NotYet
 from condor_actors.messages.envelope import Identity
-from condor_actors.wire.credentials import TlsDoor
+from condor_actors.wire.certificates.credentials import TlsDoor
+from condor_actors.wire.certificates.trust import BadCertificate
 from condor_actors.wire.frames import TOKEN_LINE
 from condor_actors.wire.idtokens.exchange import TokenExchange
 from condor_actors.wire.idtokens.signed_token import BadToken
 from condor_actors.wire.peers import local_identity, loopback_uid, peer_uid
-from condor_actors.wire.trust import BadCertificate
 
 if TYPE_CHECKING:
     from condor_actors.wire.post_office import PostOffice

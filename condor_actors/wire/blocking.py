@@ -44,8 +44,8 @@ from condor_actors.wire.nodes import BadNode, TlsNode, UnixNode, parse_node, sho
 if TYPE_CHECKING:
     import ssl
 
+    from condor_actors.wire.certificates.tool_credentials import ToolCredentials
     from condor_actors.wire.idtokens.bearer import TokenCredentials
-    from condor_actors.wire.tool_credentials import ToolCredentials
 
 
 __all__ = [

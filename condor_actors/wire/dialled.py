@@ -24,11 +24,13 @@ died; then the message is dropped.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectError
 from twisted.internet.interfaces import IDelayedCall, IProtocol
+from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
 
 from condor_actors.messages.envelope import Envelope
@@ -190,3 +192,16 @@ class Dialled:
             self._retry = None
         if self._attempt is not None:
             self._attempt.cancel()
+
+
+class LinkFactory(Factory):
+    """Makes the broker of a connection that this process has dialled."""
+
+    noisy = False
+
+    def __init__(self, make_link: Callable[[], Link]) -> None:
+        self._make_link = make_link
+
+    def buildProtocol(self, addr: object) -> Any:  # noqa: N802 - Twisted's
+        """A link's broker."""
+        return self._make_link().broker

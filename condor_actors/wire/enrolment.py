@@ -25,11 +25,11 @@ from twisted.python.failure import Failure
 from condor_actors.actors import Actor
 from condor_actors.messages.envelope import Delivery, Identity, Refused, TimerFired
 from condor_actors.messages.pool import EnrolMachine, MachineEnrolled, QueryRevocations, RenewMachine, Revocations
-from condor_actors.wire.authority import MACHINE_LIFE, Authority, AuthorityError, PoolFiles
+from condor_actors.wire.certificates.authority import MACHINE_LIFE, Authority, AuthorityError, PoolFiles
+from condor_actors.wire.certificates.trust import BadCertificate, identity_of_machine, names_of
 from condor_actors.wire.host_names import canonical_host, is_loopback
 from condor_actors.wire.nodes import BadNode
 from condor_actors.wire.tokens import BadToken, TokenStore
-from condor_actors.wire.trust import BadCertificate, identity_of_machine, names_of
 
 ENROL_LIMIT_BYTES = 64 * 1024
 ENROL_S = 20.0

@@ -19,12 +19,12 @@ from OpenSSL import SSL
 
 from condor_actors.durable import write_whole
 from condor_actors.messages.pool import MachineEnrolled
-from condor_actors.wire.authority import PoolFiles, key_pem, make_key, make_request
+from condor_actors.wire.certificates.authority import PoolFiles, key_pem, make_key, make_request
+from condor_actors.wire.certificates.trust import BadCertificate, identity_of_machine
 from condor_actors.wire.errors import NotTrusted, RequestRefused, Unreachable
 from condor_actors.wire.frames import ENROL_LINE
 from condor_actors.wire.nodes import TlsNode
 from condor_actors.wire.tokens import Token
-from condor_actors.wire.trust import BadCertificate, identity_of_machine
 
 JOIN_S = 20.0
 MAX_ANSWER_BYTES = 256 * 1024

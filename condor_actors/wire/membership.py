@@ -31,7 +31,7 @@ from condor_actors.messages.pool import (
     RenewMachine,
     Revocations,
 )
-from condor_actors.wire.authority import (
+from condor_actors.wire.certificates.authority import (
     PoolFiles,
     install_renewed,
     key_pem,
@@ -40,7 +40,9 @@ from condor_actors.wire.authority import (
     make_request,
     renewal_due,
 )
-from condor_actors.wire.credentials import BadCredentials, Credentials
+from condor_actors.wire.certificates.credentials import BadCredentials, Credentials
+from condor_actors.wire.certificates.revocation import objection
+from condor_actors.wire.certificates.trust import names_of
 from condor_actors.wire.enrolment import (
     ACTOR,
     HOLD_S,
@@ -58,8 +60,6 @@ from condor_actors.wire.idtokens.signing_keys import SigningKeys
 from condor_actors.wire.partners.partner_store import read_partners
 from condor_actors.wire.partners.partner_watch import PartnerWatch
 from condor_actors.wire.post_office import PostOffice
-from condor_actors.wire.revocation import objection
-from condor_actors.wire.trust import names_of
 
 CHECK_S = 600.0
 LOOK_S = 10.0

@@ -17,7 +17,6 @@ from twisted.internet.defer import Deferred, DeferredList, fail
 from twisted.internet.endpoints import UNIXClientEndpoint, wrapClientTLS
 from twisted.internet.error import ConnectError
 from twisted.internet.interfaces import IListeningPort, IProtocol, IReactorTime, IStreamClientEndpoint
-from twisted.internet.protocol import Factory
 from twisted.logger import Logger, LogLevel
 
 from condor_actors.accounts import NotYet
@@ -28,8 +27,9 @@ from condor_actors.messages.pool import KnownPartner
 from condor_actors.wire import frames
 from condor_actors.wire.acceptor import BACKLOG, DoorFactory, Doorway, TcpDoor, UnixDoor
 from condor_actors.wire.admission import Admission
-from condor_actors.wire.credentials import Credentials, TlsDoor, TlsFactory
-from condor_actors.wire.dialled import Dialled
+from condor_actors.wire.certificates.credentials import Credentials, TlsDoor, TlsFactory
+from condor_actors.wire.certificates.trust import BadCertificate
+from condor_actors.wire.dialled import Dialled, LinkFactory
 from condor_actors.wire.identity_map import BadMapping, IdentityMap
 from condor_actors.wire.idtokens.verifier import TokenVerifier
 from condor_actors.wire.link import Link
@@ -44,7 +44,6 @@ from condor_actors.wire.nodes import (
 from condor_actors.wire.peers import local_identity, peer_uid
 from condor_actors.wire.relays.lines import RELAYED_LINE
 from condor_actors.wire.relays.ways import CONNECT_S, ThroughGateway, direct, take_relayed
-from condor_actors.wire.trust import BadCertificate
 
 MAX_CONNECTIONS = 20_000
 MAX_OF_ONE_SOURCE = 2_000
@@ -256,7 +255,7 @@ class PostOffice:
                 return self._connect_unix(node, parsed.path)
             plain = self._plain_endpoint(parsed, node)
             assert self.tls is not None
-            factory = TlsFactory(self.tls.dialling(parsed), True, _LinkFactory(self, node))
+            factory = TlsFactory(self.tls.dialling(parsed), True, LinkFactory(lambda: self.dialled_link(node)))
             connecting: Deferred[IProtocol] = plain.connect(factory)
             return connecting
         except (BadNode, OSError) as error:
@@ -265,7 +264,7 @@ class PostOffice:
     def _connect_unix(self, node: str, path: str) -> Deferred[IProtocol]:
         spelling, descriptor = short_socket_path(path)
         endpoint = UNIXClientEndpoint(self._reactor, spelling, timeout=CONNECT_S, checkPID=False)
-        connecting: Deferred[IProtocol] = endpoint.connect(_LinkFactory(self, node))
+        connecting: Deferred[IProtocol] = endpoint.connect(LinkFactory(lambda: self.dialled_link(node)))
         if descriptor is not None:
             def close(result: Any) -> Any:
                 os.close(descriptor)
@@ -485,17 +484,3 @@ class PostOffice:
         for descriptor in self._descriptors:
             os.close(descriptor)
         self._descriptors = []
-
-
-class _LinkFactory(Factory):
-    """Makes the broker of a connection to one node."""
-
-    noisy = False
-
-    def __init__(self, office: PostOffice, node: str) -> None:
-        self._office = office
-        self._node = node
-
-    def buildProtocol(self, addr: object) -> Any:  # noqa: N802 - Twisted's
-        """A link's broker."""
-        return self._office.dialled_link(self._node).broker

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import attrs
 
-from condor_actors.wire.trust import ROLES
+from condor_actors.wire.certificates.trust import ROLES
 
 PREFIX = "condor1."
 DEFAULT_LIFE_S = 3600.0

@@ -22,9 +22,9 @@ from condor_actors.messages.advertise import AdKind, AdsChanged, SubscribeAds
 from condor_actors.messages.claim import ClaimActivity, ClaimGranted, ReleaseClaim, RequestClaim
 from condor_actors.messages.negotiate import MatchNotice
 from condor_actors.messages.run import ActivateClaim, ContinueRun, OutputsReceived, RunBegan, StopRun, SuspendRun
-from condor_actors.wire.authority import PoolFiles, lend_proxy
 from condor_actors.wire.blocking import Client, LinkLost, RequestRefused, TimedOut, WireError, connect
-from condor_actors.wire.tool_credentials import ToolCredentials
+from condor_actors.wire.certificates.authority import PoolFiles, lend_proxy
+from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 from tests.pool_fixture import PersonalPool, until
 
 __all__ = ["CONFIG", "Record", "SlotBench"]

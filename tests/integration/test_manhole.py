@@ -21,7 +21,7 @@ from twisted.internet.threads import deferToThread
 from condor_actors.actors import Actor, ActorSystem, NoPost
 from condor_actors.config import load_config
 from condor_actors.messages.envelope import Address, Done
-from condor_actors.services.manhole import View, open_manhole
+from condor_actors.services.telemetry.manhole import View, open_manhole
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="there is no ssh")
 

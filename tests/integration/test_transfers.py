@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.wire.authority import PoolFiles, create_pool
+from condor_actors.wire.certificates.authority import PoolFiles, create_pool
 from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
 
 LARGE_BYTES = 192 << 20

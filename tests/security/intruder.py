@@ -21,12 +21,12 @@ from condor_actors.durable import write_whole
 from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
 from condor_actors.messages.envelope import Done
 from condor_actors.wire import joining
-from condor_actors.wire.authority import PoolFiles, key_pem, lend_proxy, make_key, make_request
 from condor_actors.wire.blocking import Client, RequestRefused, WireError, connect
+from condor_actors.wire.certificates.authority import PoolFiles, key_pem, lend_proxy, make_key, make_request
+from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 from condor_actors.wire.frames import ENROL_LINE
 from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.tokens import Token
-from condor_actors.wire.tool_credentials import ToolCredentials
 from tests.harness.namespaces import Machine
 
 REPOSITORY = Path(__file__).parents[2]

@@ -22,9 +22,9 @@ from typing import Any
 import attrs
 import pytest
 
-from condor_actors.wire.authority import PoolFiles, lend_proxy
 from condor_actors.wire.blocking import Client, RequestRefused, WireError, connect
-from condor_actors.wire.tool_credentials import ToolCredentials
+from condor_actors.wire.certificates.authority import PoolFiles, lend_proxy
+from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 from tests.harness.root_pool import CONFIG, readable_personal
 from tests.pool_fixture import PersonalPool, ToolFailed, fresh_folder, until
 

@@ -27,7 +27,7 @@ def test_it_renews_the_certificate_of_another(attacked: AttackedPool) -> None:
     certificate = (attacked.submit.dir / "etc/pool/host.crt").read_text()
     answer = intrude(attacked.evil, """
         from condor_actors.messages.pool import RenewMachine
-        from condor_actors.wire.authority import make_key, make_request
+        from condor_actors.wire.certificates.authority import make_key, make_request
         evil = Intruder.enrolled(token, "renewer.trio")
         with evil.client(collector) as client:
             result = said(client, "enrolment", RenewMachine(request=make_request(make_key(), "submit.trio"),
@@ -41,7 +41,7 @@ def test_a_user_of_the_manager_renews_the_certificate_of_a_machine(attacked: Att
     answer = intrude(attacked.manager, """
         import os
         from condor_actors.messages.pool import RenewMachine
-        from condor_actors.wire.authority import make_key, make_request
+        from condor_actors.wire.certificates.authority import make_key, make_request
         os.setgid(54321)
         os.setuid(54321)
         with connect(f"unix:{run}/collector.sock") as client:
@@ -56,7 +56,7 @@ def test_a_revoked_machine_goes_on_with_the_certificate_that_it_had_renewed_to(a
     serial, renewed = intrude(attacked.evil, """
         from cryptography import x509
         from condor_actors.messages.pool import RenewMachine
-        from condor_actors.wire.authority import make_key, make_request
+        from condor_actors.wire.certificates.authority import make_key, make_request
         evil = Intruder.enrolled(token, "twice.trio")
         old = x509.load_pem_x509_certificate(evil.files.host.read_bytes())
         with evil.client(collector) as client:

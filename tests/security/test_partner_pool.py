@@ -15,7 +15,7 @@ from tests.security.intruder import intrude
 pytestmark = NEED_NAMESPACES
 
 AUTHORITY = """
-from condor_actors.wire.authority import create_pool
+from condor_actors.wire.certificates.authority import create_pool
 from condor_actors.wire.partners.invitation import invitation_text
 from condor_actors.wire.partners.partner_store import Partner
 

@@ -20,7 +20,7 @@ from condor_actors.machine.run import url_fetch
 from condor_actors.machine.run.url_fetch import FetchOrder
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.manifest import FileEntry
-from condor_actors.messages.urls import shown_url, travels_as_url
+from condor_actors.messages.references.urls import shown_url, travels_as_url
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 from tests.pool_fixture import PersonalPool, fresh_folder
 

@@ -20,15 +20,10 @@ from condor_actors.machine.supervisor.master_host import Host
 from condor_actors.machine.supervisor.starter_process import StarterHosts as RealStarterHosts
 from condor_actors.simulation.world.disk import SimulatedAccountant, SimulatedClaims, SimulatedLogs
 from condor_actors.simulation.world.hosting import SimulatedSpool
-from condor_actors.simulation.world.jobs import (
-    SimulatedLauncher,
-    SimulatedProcesses,
-    SimulatedRunHost,
-    SimulatedSandbox,
-    SimulatedSandboxes,
-)
+from condor_actors.simulation.world.jobs import SimulatedLauncher, SimulatedProcesses, SimulatedRunHost
 from condor_actors.simulation.world.machine import MasterHost, ShadowHosts, SimulatedReadings, StarterHosts
 from condor_actors.simulation.world.queue_disk import SimulatedQueueStore
+from condor_actors.simulation.world.sandboxes import SimulatedSandbox, SimulatedSandboxes
 from condor_actors.store.accountant import AccountantStore
 from condor_actors.store.queue_store import QueueStore
 from condor_actors.userlog.writer import LogFiles

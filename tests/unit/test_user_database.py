@@ -20,7 +20,8 @@ PACKAGE = Path(accounts.__file__).parent
 DATABASES = {"pwd", "grp", "spwd", "getpass"}
 CALLS = {"initgroups", "getgrouplist", "getlogin", "getuser"}
 COMMANDS = {"tools", "api", "compat"}
-HOME_OF_A_COMMAND = {"wire/tool_credentials.py", "wire/idtokens/token_files.py", "wire/partners/pool_contact.py"}
+HOME_OF_A_COMMAND = {"wire/certificates/tool_credentials.py", "wire/idtokens/token_files.py",
+                     "wire/partners/pool_contact.py"}
 """What commands call, and workers of a shadow host, whose HOME is set: they may wait as long as they like."""
 
 

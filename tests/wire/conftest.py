@@ -18,8 +18,8 @@ from twisted.internet.defer import Deferred
 
 from condor_actors.actors import Actor, ActorSystem
 from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Level
-from condor_actors.wire.authority import PoolFiles, create_pool
-from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.certificates.authority import PoolFiles, create_pool
+from condor_actors.wire.certificates.credentials import Credentials
 from condor_actors.wire.post_office import PostOffice
 
 DEADLINE_S = 60.0

@@ -14,7 +14,6 @@ import pytest_twisted
 from twisted.internet.threads import deferToThread
 
 from condor_actors.messages.envelope import Done
-from condor_actors.wire.authority import PoolFiles, lend_proxy
 from condor_actors.wire.blocking import (
     LinkLost,
     NotTrusted,
@@ -24,8 +23,9 @@ from condor_actors.wire.blocking import (
     Unreachable,
     connect,
 )
-from condor_actors.wire.credentials import Credentials
-from condor_actors.wire.tool_credentials import ToolCredentials
+from condor_actors.wire.certificates.authority import PoolFiles, lend_proxy
+from condor_actors.wire.certificates.credentials import Credentials
+from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 from tests.wire.conftest import Process
 
 Make = Callable[..., Process]
@@ -132,7 +132,7 @@ async def test_questions_over_tls(processes: Make, credentials: Credentials, poo
 
 @pytest_twisted.ensureDeferred
 async def test_a_server_of_another_pool(processes: Make, credentials: Credentials, tmp_path: Path) -> None:
-    from condor_actors.wire.authority import create_pool
+    from condor_actors.wire.certificates.authority import create_pool
 
     other = PoolFiles.below(tmp_path)
     create_pool(other, "other", ["localhost", "127.0.0.1"])

@@ -19,10 +19,11 @@ from twisted.internet.threads import deferToThread
 
 from condor_actors.transfer import streams
 from condor_actors.transfer.blob_store import BlobStore, Partial
-from condor_actors.transfer.client import BulkClient, TransferError
+from condor_actors.transfer.blob_transfer import TransferError
+from condor_actors.transfer.client import BulkClient
 from condor_actors.transfer.manifest import digest_bytes
 from condor_actors.transfer.service import BulkService, Grant
-from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.certificates.credentials import Credentials
 from tests.wire.conftest import Process
 from tests.wire.raw import Raw
 

@@ -17,7 +17,7 @@ from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import Done, Refused
 from condor_actors.messages.pool import EnrolMachine, MachineEnrolled, QueryRevocations, RenewMachine, Revocations
 from condor_actors.wire import joining
-from condor_actors.wire.authority import (
+from condor_actors.wire.certificates.authority import (
     Authority,
     AuthorityError,
     PoolFiles,
@@ -27,7 +27,7 @@ from condor_actors.wire.authority import (
     make_key,
     make_request,
 )
-from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.certificates.credentials import Credentials
 from condor_actors.wire.enrolment import Enrolment, EnrolmentActor, EnrolmentDoor
 from condor_actors.wire.errors import NotTrusted, RequestRefused, Unreachable
 from condor_actors.wire.frames import ENROL_LINE

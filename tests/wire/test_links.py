@@ -15,9 +15,9 @@ from twisted.internet import reactor
 
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import Address, AskFailed, Done, PeerDown, PeerUp, Refused
-from condor_actors.wire.authority import Authority, PoolFiles, create_pool, lend_proxy
 from condor_actors.wire.broker import RESENT_WITHIN_MS, TCP_RTO_MAX_MS
-from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.certificates.authority import Authority, PoolFiles, create_pool, lend_proxy
+from condor_actors.wire.certificates.credentials import Credentials
 from tests.wire.conftest import Process
 
 Make = Callable[..., Process]

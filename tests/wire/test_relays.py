@@ -22,14 +22,14 @@ from condor_actors.daemons.gateway.way_edges import real_edges
 from condor_actors.daemons.gateway.ways import Ways
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import AskFailed, Done
-from condor_actors.wire.authority import PoolFiles, create_pool
 from condor_actors.wire.blocking import Unreachable, connect
-from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.certificates.authority import PoolFiles, create_pool
+from condor_actors.wire.certificates.credentials import Credentials
+from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.partners.partner_store import Partner, partners_text
 from condor_actors.wire.relays.lines import WAY_LINE
 from condor_actors.wire.relays.splice import Splice
-from condor_actors.wire.tool_credentials import ToolCredentials
 from tests.wire.conftest import Process
 
 Make = Callable[..., Process]

@@ -14,7 +14,7 @@ from twisted.internet.protocol import Factory, Protocol
 
 from condor_actors.machine.standard.channel import FarChannel, HomeChannel
 from condor_actors.transfer.standard_frames import CHANNEL_LINE
-from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.certificates.credentials import Credentials
 from tests.wire.conftest import Process
 
 RUN, KEY = "1.0#1", "a-transfer-key"

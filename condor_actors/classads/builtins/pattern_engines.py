@@ -22,7 +22,7 @@ import attrs
 
 from condor_actors.classads.builtins.byte_sets import ALL
 from condor_actors.classads.builtins.pattern_cost import first_bytes, groups_in, is_empty_last, most_tries, size_of
-from condor_actors.classads.builtins.pattern_syntax import Options, PatternError, parse_pattern
+from condor_actors.classads.builtins.pattern_syntax import Options, parse_pattern
 from condor_actors.classads.builtins.pattern_tree import (
     Again,
     At,
@@ -33,6 +33,7 @@ from condor_actors.classads.builtins.pattern_tree import (
     Look,
     Node,
     OneOf,
+    PatternError,
     Repeated,
     Sequence,
 )

@@ -20,14 +20,10 @@ from condor_actors.classads.builtins.byte_sets import (
     CONTROL_LETTERS,
     DOWN,
     KINDS,
-    LOWER,
-    POSIX_CLASSES,
-    UPPER,
-    WORD,
-    bytes_of,
     folded,
     with_property,
 )
+from condor_actors.classads.builtins.pattern_classes import read_class
 from condor_actors.classads.builtins.pattern_tree import (
     EMPTY,
     Again,
@@ -40,6 +36,7 @@ from condor_actors.classads.builtins.pattern_tree import (
     Look,
     Node,
     OneOf,
+    PatternError,
     Repeat,
     Repeated,
     Sequence,
@@ -49,10 +46,6 @@ from condor_actors.classads.builtins.pattern_tree import (
 MAX_REPEAT: Final = 65_535
 MAX_GROUPS: Final = 1_000
 MAX_NESTING: Final = 100
-
-
-class PatternError(ValueError):
-    """A pattern that PCRE2 refuses, or that asks for what is not to be had here."""
 
 
 @attrs.frozen
@@ -77,7 +70,6 @@ _ANCHORS: Final[dict[str, Anchor]] = {
 _COUNT: Final = re.compile(r"\{(\d+)(?:(,)(\d*))?\}", re.ASCII)
 _REFERENCE: Final = re.compile(r"[-+]?[0-9]{1,5}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_BEGUN_CLASS: Final = re.compile(r"\[([:.=])(?:\\.|[^\]\\])*?\1\]")
 
 
 def parse_pattern(pattern: str, options: Options) -> tuple[Node, int]:
@@ -93,7 +85,7 @@ def parse_pattern(pattern: str, options: Options) -> tuple[Node, int]:
     Raises:
         PatternError: When it is none, or asks for what is not to be had.
     """
-    parser = _Parser(pattern, options)
+    parser = Parser(pattern, options)
     node = parser.choice()
     if parser.at < len(pattern):
         raise PatternError("unmatched closing parenthesis")
@@ -102,7 +94,7 @@ def parse_pattern(pattern: str, options: Options) -> tuple[Node, int]:
     return node, parser.groups
 
 
-class _Parser:
+class Parser:
     """A pattern being read.
 
     Attributes:
@@ -229,7 +221,7 @@ class _Parser:
         if char == "(":
             return self.group()
         if char == "[":
-            return self.char_class()
+            return read_class(self)
         if self.count() is not None:
             raise PatternError("nothing to repeat")
         self.at += 1
@@ -445,78 +437,6 @@ class _Parser:
         if members is None:
             raise PatternError(f"\\p{{{name}}} is unknown or not to be had")
         return ALL & ~members if negated else members
-
-    # -- classes
-
-    def char_class(self) -> Node:
-        if self.take("[[:<:]]"):
-            return Sequence((At("boundary"), Look(OneOf(WORD), False, False)))
-        if self.take("[[:>:]]"):
-            return Sequence((At("boundary"), Look(OneOf(WORD), True, False)))
-        if _BEGUN_CLASS.match(self.text, self.at):
-            raise PatternError("a POSIX class outside of a class")
-        self.at += 1
-        negated = self.take("^")
-        members = 0
-        first = True
-        while True:
-            if not first and self.take("]"):
-                break
-            if self.take("\\E"):
-                continue
-            if self.options.more_extended and self.peek() in (" ", "\t"):
-                self.at += 1
-                continue
-            low, single = self.member()
-            first = False
-            if low is None:
-                continue
-            members |= self.ranged(low, single)
-        if self.options.fold:
-            members = folded(members)
-        return OneOf(ALL & ~members if negated else members)
-
-    def ranged(self, low: int, single: bool) -> int:
-        """The bytes of a member of a class, or of the range that it begins."""
-        if self.peek() != "-" or self.text[self.at + 1 : self.at + 2] in ("]", ""):
-            return low
-        if not single:
-            raise PatternError("a range that begins with a class")
-        self.at += 1
-        high, ends = self.member()
-        if high is None or not ends:
-            raise PatternError("a range that ends with a class")
-        if high < low:
-            raise PatternError("a range from high to low")
-        return (high << 1) - low
-
-    def member(self) -> tuple[int | None, bool]:
-        """One member of a class and whether it is a single byte; None for ``\\Q\\E``."""
-        if self.peek() == "[":
-            posix = _BEGUN_CLASS.match(self.text, self.at)
-            if posix is not None:
-                self.at = posix.end()
-                name = posix[0][2:-2]
-                negated = name.startswith("^")
-                known = POSIX_CLASSES.get(name[negated:]) if posix[1] == ":" else None
-                if known is None:
-                    raise PatternError(f"{posix[0]} is no class")
-                if self.options.fold and name[negated:] in ("upper", "lower"):
-                    known = UPPER | LOWER
-                return (ALL & ~known if negated else known), False
-        char = self.next()
-        if char != "\\":
-            return 1 << ord(char), True
-        char = self.next()
-        if char == "Q":
-            members = bytes_of(self.until("\\E"))
-            return (members, False) if members else (None, False)
-        if char == "b":
-            return 1 << 8, True
-        if char in "BNRXK":
-            raise PatternError(f"\\{char} in a class")
-        members = self.escaped_set(char)
-        return members, char.lower() not in (*KINDS, "p")
 
 
 def _varies(node: Node) -> bool:

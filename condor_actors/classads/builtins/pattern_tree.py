@@ -116,3 +116,7 @@ def parts_of(node: Node) -> tuple[Node, ...]:
     if isinstance(node, (Repeated, Group, Look, Atomic)):
         return (node.part,)
     return (node.then, node.otherwise) if isinstance(node, Depending) else ()
+
+
+class PatternError(ValueError):
+    """A pattern that PCRE2 refuses, or that asks for what is not to be had here."""

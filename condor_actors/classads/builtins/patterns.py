@@ -6,7 +6,8 @@ import re
 from typing import Any, Final, Literal
 
 from condor_actors.classads.builtins.pattern_engines import Match, SafePattern, Unsupported
-from condor_actors.classads.builtins.pattern_syntax import Options, PatternError
+from condor_actors.classads.builtins.pattern_syntax import Options
+from condor_actors.classads.builtins.pattern_tree import PatternError
 from condor_actors.classads.builtins.registry import inside
 from condor_actors.classads.builtins.strings import cooked, raw, worst
 from condor_actors.classads.evaluation.state import State, element

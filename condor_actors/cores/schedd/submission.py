@@ -31,9 +31,9 @@ from condor_actors.cores.submit_commands import MAY_BE_REFUSED, objection
 from condor_actors.effects import job_note
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.messages.envelope import Delivery, Done, Refused
+from condor_actors.messages.references.urls import travels_as_url
 from condor_actors.messages.spool import FinishSpooling
 from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitItems, SubmitPage, Submitted
-from condor_actors.messages.urls import travels_as_url
 
 __all__ = ["MAX_SUBMISSION_BYTES", "Invalid", "Submissions"]
 

@@ -19,7 +19,7 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
 from condor_actors.cores.shadow.grid_events import BatchJob, Fits, FolderRecord, GridKind
 from condor_actors.cores.shadow.slurm_jobs import FENCE
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
-from condor_actors.messages.grid_resources import is_remote, remote_problem
+from condor_actors.messages.references.grid_resources import is_remote, remote_problem
 from condor_actors.numerals import numeral
 
 __all__ = ["CONDOR", "PROJECTION", "RUN", "STDERR", "STDOUT", "RemoteJob", "home_of", "job_number",

@@ -42,7 +42,7 @@ from condor_actors.cores.state_table import EventKey, InvariantBroken, event_key
 from condor_actors.effects import Ask, CancelTimer, Effect, Note, Send, SetTimer, job_note
 from condor_actors.messages.codes import JobEventType, JobStatus
 from condor_actors.messages.envelope import Address, AskFailed, Refused
-from condor_actors.messages.image_reference import DIGEST, IMAGE_DIGEST
+from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST
 from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
 from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
 

@@ -7,7 +7,7 @@ import posixpath
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd
-from condor_actors.messages.image_reference import DIGEST, IMAGE_DIGEST, SCHEME, BadReference, ImageReference
+from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST, SCHEME, BadReference, ImageReference
 
 __all__ = ["BadContainer", "ContainerSpec", "container_of"]
 

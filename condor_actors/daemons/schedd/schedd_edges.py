@@ -61,8 +61,8 @@ def make_mint(world: World, machine: str, life_s: float) -> Mint:
         tls = getattr(world.post, "tls", None)
         if tls is None:
             return b""
-        from condor_actors.wire.authority import lend_proxy
-        from condor_actors.wire.trust import names_of
+        from condor_actors.wire.certificates.authority import lend_proxy
+        from condor_actors.wire.certificates.trust import names_of
 
         names = names_of(tls.credentials.certificates()[0])
         host = machine if machine in names else names[0]

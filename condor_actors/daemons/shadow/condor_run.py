@@ -42,7 +42,7 @@ from condor_actors.daemons.shadow.output_files import OutputPlaces, write_whole
 from condor_actors.durable import open_beside, sync_folder
 from condor_actors.machine.grid.remote_schedd import Line, ScheddFailed
 from condor_actors.messages.codes import HoldCode
-from condor_actors.messages.grid_resources import schedd_of
+from condor_actors.messages.references.grid_resources import schedd_of
 from condor_actors.numerals import numeral
 from condor_actors.transfer.manifest import BadManifest, check_path
 from condor_actors.transfer.spool_files import inputs_of, sent_names

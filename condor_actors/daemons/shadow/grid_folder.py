@@ -25,7 +25,7 @@ from condor_actors.daemons.shadow.input_files import EXECUTABLE, STDIN, input_pa
 from condor_actors.daemons.shadow.output_files import STDERR, STDOUT, OutputPlaces, write_whole
 from condor_actors.durable import open_beside, sync_folder
 from condor_actors.machine.run.tree_removal import remove_tree
-from condor_actors.messages.urls import travels_as_url
+from condor_actors.messages.references.urls import travels_as_url
 from condor_actors.transfer.manifest import BadManifest
 
 __all__ = ["bring_home", "prepare", "record_batch_id", "record_of", "remove", "withdraw"]

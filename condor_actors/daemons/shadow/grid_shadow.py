@@ -28,7 +28,7 @@ from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.effects import Effect, SetTimer
 from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
-from condor_actors.messages.grid_resources import resource_problem, schedd_of
+from condor_actors.messages.references.grid_resources import resource_problem, schedd_of
 from condor_actors.messages.run import StopRun
 from condor_actors.messages.shadow_host import StartRun
 

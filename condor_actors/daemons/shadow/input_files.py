@@ -20,7 +20,7 @@ from condor_actors.daemons.shadow.file_trouble import FileTrouble, file_trouble
 from condor_actors.daemons.shadow.output_files import NULL, OutputPlaces
 from condor_actors.messages.codec import encode_parts
 from condor_actors.messages.manifest import FileEntry
-from condor_actors.messages.urls import local_path, travels_as_url
+from condor_actors.messages.references.urls import local_path, travels_as_url
 from condor_actors.transfer.manifest import (
     INLINE_LIMIT_BYTES,
     INLINE_TOTAL_BYTES,

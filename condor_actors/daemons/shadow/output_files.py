@@ -17,7 +17,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.daemons.shadow.file_trouble import file_trouble
 from condor_actors.durable import open_beside, sync_file_systems, sync_folder
 from condor_actors.messages.manifest import FileEntry
-from condor_actors.messages.urls import local_path
+from condor_actors.messages.references.urls import local_path
 from condor_actors.transfer.manifest import BadManifest, check_path
 
 __all__ = [

@@ -31,8 +31,8 @@ from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.run.sandbox import UNPACKED
 from condor_actors.machine.run.users import open_as
 from condor_actors.messages.codes import HoldCode
-from condor_actors.messages.image_reference import DIGEST, BadReference, ImageReference
 from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.references.image_reference import DIGEST, BadReference, ImageReference
 
 if TYPE_CHECKING:
     from condor_actors.cores.starter.container_spec import ContainerSpec

@@ -18,7 +18,7 @@ from condor_actors.machine.containers.image_store import Image
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.messages.envelope import Address, Identity
-from condor_actors.transfer.blob_store import OwnedBlobs
+from condor_actors.transfer.owned_blobs import OwnedBlobs
 from condor_actors.transfer.service import Grant
 
 if TYPE_CHECKING:

@@ -35,11 +35,11 @@ from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import Address
-from condor_actors.messages.image_reference import Registry, check_proxy, mirrors_of, registry_for
 from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.references.image_reference import Registry, check_proxy, mirrors_of, registry_for
 from condor_actors.messages.run import ActivateClaim
-from condor_actors.transfer.blob_store import OwnedBlobs
 from condor_actors.transfer.manifest import BadManifest, check_manifest
+from condor_actors.transfer.owned_blobs import OwnedBlobs
 from condor_actors.transfer.service import BulkService
 
 if TYPE_CHECKING:

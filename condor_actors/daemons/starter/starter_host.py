@@ -28,7 +28,7 @@ from condor_actors.machine.run.users import Account
 from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
 from condor_actors.messages.envelope import Address, Identity
-from condor_actors.messages.image_reference import BadReference, check_proxy, mirrors_of
+from condor_actors.messages.references.image_reference import BadReference, check_proxy, mirrors_of
 from condor_actors.transfer.service import BulkService
 
 __all__ = ["ActiveClaim", "StarterHost", "StarterHostDaemon", "make_starter_host"]

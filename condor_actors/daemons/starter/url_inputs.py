@@ -18,7 +18,7 @@ from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.url_fetch import REASON_BYTES, FetchOrder
 from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.manifest import FileEntry
-from condor_actors.messages.urls import shown_url
+from condor_actors.messages.references.urls import shown_url
 
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter

@@ -44,7 +44,7 @@ from condor_actors.machine.containers.unpack import (
     understood,
 )
 from condor_actors.machine.run.users import Account
-from condor_actors.messages.image_reference import Registry
+from condor_actors.messages.references.image_reference import Registry
 
 __all__ = ["ELSEWHERE", "PullOrder", "pull", "resolve"]
 

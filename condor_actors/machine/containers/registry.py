@@ -37,7 +37,7 @@ from typing import Any
 import attrs
 
 from condor_actors.machine.containers.unpack import BadImage
-from condor_actors.messages.image_reference import DIGEST, Registry, is_loopback
+from condor_actors.messages.references.image_reference import DIGEST, Registry, is_loopback
 
 __all__ = ["Blob", "Manifest", "Repository", "Unreachable"]
 

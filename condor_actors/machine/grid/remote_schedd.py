@@ -25,8 +25,8 @@ from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
 from condor_actors.messages.spool import FinishSpooling, ListSpool, ReadSpool
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
 from condor_actors.transfer.spool_files import chunks_of
-from condor_actors.wire import tool_credentials as _credentials  # noqa: F401
 from condor_actors.wire.blocking import Client, LinkLost, NotTrusted, RequestRefused, WireError, connect
+from condor_actors.wire.certificates import tool_credentials as _credentials  # noqa: F401
 from condor_actors.wire.idtokens import bearer as _bearer  # noqa: F401
 from condor_actors.wire.idtokens import private_files as _private  # noqa: F401
 from condor_actors.wire.idtokens import token_files as _tokens  # noqa: F401

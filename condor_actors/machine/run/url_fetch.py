@@ -28,7 +28,7 @@ from urllib.parse import urljoin
 import attrs
 
 from condor_actors.machine.run.users import Account
-from condor_actors.messages.urls import FETCHED, bad_url, scheme_of, shown_url
+from condor_actors.messages.references.urls import FETCHED, bad_url, scheme_of, shown_url
 
 __all__ = ["REASON_BYTES", "FetchFailed", "FetchOrder", "fetch"]
 

@@ -17,8 +17,9 @@ from condor_actors.daemons.schedd.job_accounts import User
 from condor_actors.machine.sensors.readings import IdleNow, Loads, MachineFacts
 from condor_actors.messages.envelope import Identity
 from condor_actors.simulation.world.disk import Disk
-from condor_actors.simulation.world.jobs import PROGRESS, JobProcess
+from condor_actors.simulation.world.jobs import JobProcess
 from condor_actors.simulation.world.process import Process
+from condor_actors.simulation.world.sandboxes import PROGRESS
 
 if TYPE_CHECKING:
     from condor_actors.simulation.world.pool import Pool

@@ -12,7 +12,7 @@ from condor_actors.tools.lib.command import ToolError, framed, help_of
 if TYPE_CHECKING:
     from condor_actors.classads import ClassAd
     from condor_actors.config import Config
-    from condor_actors.wire.authority import PoolFiles
+    from condor_actors.wire.certificates.authority import PoolFiles
     from condor_actors.wire.partners.partner_store import Partner
 
 TERMS = ("quota", "machines", "times", "rank", "jobs", "users", "refuse", "send-jobs", "send-users", "send-refuse")
@@ -47,7 +47,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _setting() -> tuple[Config, PoolFiles]:
     from condor_actors.config import load_config
-    from condor_actors.wire.authority import PoolFiles
+    from condor_actors.wire.certificates.authority import PoolFiles
 
     config = load_config(subsystem="TOOL")
     return config, PoolFiles.of(config)

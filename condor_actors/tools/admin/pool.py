@@ -15,7 +15,7 @@ from condor_actors.tools.lib.command import framed, help_of
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
-    from condor_actors.wire.authority import PoolFiles
+    from condor_actors.wire.certificates.authority import PoolFiles
 
 CONFIG_NAME = "05-pool.config"
 FIRST_FILE = Path("/etc/condor/condor_config")
@@ -37,8 +37,8 @@ class PoolToolError(Exception):
 def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_pool``; the exit status."""
     from condor_actors.config import ConfigError
-    from condor_actors.wire.authority import AuthorityError
-    from condor_actors.wire.credentials import BadCredentials
+    from condor_actors.wire.certificates.authority import AuthorityError
+    from condor_actors.wire.certificates.credentials import BadCredentials
     from condor_actors.wire.errors import WireError
     from condor_actors.wire.nodes import BadNode
     from condor_actors.wire.tokens import BadToken
@@ -88,7 +88,7 @@ def _options(words: Sequence[str], values: Sequence[str], switches: Sequence[str
 
 def _setting() -> tuple[Config, PoolFiles]:
     from condor_actors.config import load_config
-    from condor_actors.wire.authority import PoolFiles
+    from condor_actors.wire.certificates.authority import PoolFiles
 
     config = load_config(subsystem="TOOL")
     return config, PoolFiles.of(config)
@@ -103,7 +103,7 @@ def _say(text: str) -> None:
 
 def create(words: Sequence[str]) -> None:
     """Make the pool's authority and this machine's certificate; configure it as the central manager."""
-    from condor_actors.wire.authority import create_pool
+    from condor_actors.wire.certificates.authority import create_pool
     from condor_actors.wire.idtokens.signing_keys import SigningKeys
 
     options, operands = _options(words, *OPTIONS["create"])
@@ -202,10 +202,10 @@ def _write_config(folder: Path, lines: dict[str, str]) -> Path:
 def token(words: Sequence[str]) -> None:
     """Print a one-time token."""
     from condor_actors.tools.lib.own_deeds import note_deed
-    from condor_actors.wire.authority import Authority, fingerprint
+    from condor_actors.wire.certificates.authority import Authority, fingerprint
+    from condor_actors.wire.certificates.trust import ROLES
     from condor_actors.wire.nodes import tls_node
     from condor_actors.wire.tokens import DEFAULT_LIFE_S, TokenStore
-    from condor_actors.wire.trust import ROLES
 
     options, operands = _options(words, *OPTIONS["token"])
     if operands:
@@ -297,7 +297,7 @@ def _wanted_daemons(options: dict[str, Any], roles: Sequence[str]) -> list[str]:
 
 def list_issued(words: Sequence[str]) -> None:
     """Every certificate issued."""
-    from condor_actors.wire.authority import Authority
+    from condor_actors.wire.certificates.authority import Authority
 
     _, files = _setting()
     issued = Authority.load(files).issued()
@@ -311,7 +311,7 @@ def list_issued(words: Sequence[str]) -> None:
 def revoke(words: Sequence[str]) -> None:
     """Put certificates out of use."""
     from condor_actors.tools.lib.own_deeds import note_deed
-    from condor_actors.wire.authority import Authority
+    from condor_actors.wire.certificates.authority import Authority
 
     if not words:
         raise PoolToolError("revoke takes serial numbers or host names; condor_pool list shows them")
@@ -324,8 +324,8 @@ def revoke(words: Sequence[str]) -> None:
 
 def show(words: Sequence[str]) -> None:
     """What this machine is to its pool."""
-    from condor_actors.wire.authority import fingerprint
-    from condor_actors.wire.trust import names_of
+    from condor_actors.wire.certificates.authority import fingerprint
+    from condor_actors.wire.certificates.trust import names_of
 
     _, files = _setting()
     credentials = files.credentials()

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from condor_actors.classads import ClassAd
     from condor_actors.config import Config
     from condor_actors.messages.advertise import AdKind
+    from condor_actors.wire.certificates.tool_credentials import ToolCredentials
     from condor_actors.wire.idtokens.bearer import TokenCredentials
-    from condor_actors.wire.tool_credentials import ToolCredentials
 
 QUEUE = "schedd"
 """The schedd's actor for jobs."""

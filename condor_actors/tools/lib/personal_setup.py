@@ -150,7 +150,7 @@ class Setup:
         """A certificate authority of the pool's own, and a certificate for this machine."""
         if (self.files.folder / "pool/host.crt").exists():
             return
-        from condor_actors.wire.authority import PoolFiles, create_pool
+        from condor_actors.wire.certificates.authority import PoolFiles, create_pool
 
         files = PoolFiles.below(self.files.folder / "pool")
         for path in (files.ca, files.ca_key, files.host, files.host_key):

@@ -14,8 +14,8 @@ from condor_actors.wire.nodes import BadNode, TlsNode, parse_node, tls_node
 
 if TYPE_CHECKING:
     from condor_actors.classads import ClassAd
+    from condor_actors.wire.certificates.tool_credentials import ToolCredentials
     from condor_actors.wire.idtokens.bearer import TokenCredentials
-    from condor_actors.wire.tool_credentials import ToolCredentials
 
 __all__ = ["TOKEN_METHODS", "BadContact", "ads_of", "collector_node", "connect_as_user", "credentials", "dialable",
            "schedd_constraint"]
@@ -66,7 +66,7 @@ def _tokens(config: Any, warn: Callable[[str], object]) -> TokenCredentials | No
 
 def _certificate(config: Any, *, as_user: bool, is_anew: bool) -> ToolCredentials | None:
     from condor_actors.config.collectors import gateway_nodes
-    from condor_actors.wire.tool_credentials import ToolCredentials
+    from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 
     if as_user:
         paths = {"certificate": "USER_CERTIFICATE", "key": "USER_KEY", "ca": "POOL_CA",

@@ -19,11 +19,11 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.python.failure import Failure
 
 from condor_actors.messages.envelope import Identity
-from condor_actors.wire.credentials import TlsDoor, TlsFactory
+from condor_actors.wire.certificates.credentials import TlsDoor, TlsFactory
+from condor_actors.wire.certificates.trust import BadCertificate
 from condor_actors.wire.nodes import TlsNode
 from condor_actors.wire.relays.lines import MOST_BYTES, YES, answer_of, no
 from condor_actors.wire.relays.socket_handover import raw_transport, take_socket
-from condor_actors.wire.trust import BadCertificate
 
 __all__ = ["Asked", "NoWay", "adopt", "hop"]
 

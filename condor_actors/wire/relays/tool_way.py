@@ -11,7 +11,7 @@ from condor_actors.wire.nodes import TlsNode, parse_node
 from condor_actors.wire.relays.lines import MOST_BYTES, WAY_LINE, answer_of, words
 
 if TYPE_CHECKING:
-    from condor_actors.wire.tool_credentials import ToolCredentials
+    from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 
 __all__ = ["way_to"]
 

@@ -19,7 +19,7 @@ from zope.interface import implementer
 from condor_actors.messages.envelope import Identity
 from condor_actors.messages.realm import is_realm
 from condor_actors.wire.acceptor import DoorFactory
-from condor_actors.wire.credentials import TlsDoor, TlsFactory
+from condor_actors.wire.certificates.credentials import TlsDoor, TlsFactory
 from condor_actors.wire.nodes import TlsNode, is_address
 from condor_actors.wire.relays.hop import Asked, NoWay, adopt, hop
 from condor_actors.wire.relays.lines import WAY_LINE, words

@@ -14,7 +14,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.logger import Logger
 
-from condor_actors.wire.authority import Authority, PoolFiles, create_pool, make_key, make_request
+from condor_actors.wire.certificates.authority import Authority, PoolFiles, create_pool, make_key, make_request
 from condor_actors.wire.enrolment import Enrolment, EnrolmentDoor
 from condor_actors.wire.joining import read_answer
 from condor_actors.wire.tokens import TokenStore

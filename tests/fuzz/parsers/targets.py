@@ -35,7 +35,7 @@ from condor_actors.transfer.manifest import BadManifest, check_manifest, digest_
 from condor_actors.userlog.jobs_of_log import UnreadableLog, jobs_of_log
 from condor_actors.userlog.reader import EventReader
 from condor_actors.wire import banana, frames
-from condor_actors.wire.authority import AuthorityError
+from condor_actors.wire.certificates.authority import AuthorityError
 from condor_actors.wire.errors import NotTrusted, RequestRefused
 from condor_actors.wire.nodes import BadNode, parse_node
 from condor_actors.wire.tokens import BadToken, Token

@@ -10,7 +10,8 @@ import pytest
 from condor_actors.classads import ERROR, parse_expression
 from condor_actors.classads.builtins.pattern_cost import most_tries
 from condor_actors.classads.builtins.pattern_engines import MAX_TRIES, Match, SafePattern, Unsupported
-from condor_actors.classads.builtins.pattern_syntax import Options, PatternError, parse_pattern
+from condor_actors.classads.builtins.pattern_syntax import Options, parse_pattern
+from condor_actors.classads.builtins.pattern_tree import PatternError
 
 MATCHING = [
     *[(r"\h", "\t"), (r"\v", "\n"), (r"\R", "\r\n"), (r"\N", "a"), (r"\Qa.b\E+", "a.bb"), (r"a(?i)B|C", "c")],

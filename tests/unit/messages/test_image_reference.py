@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from condor_actors.messages.image_reference import (
+from condor_actors.messages.references.image_reference import (
     BadReference,
     ImageReference,
     Registry,

@@ -14,8 +14,8 @@ import pytest
 from condor_actors.messages.admin import Drain
 from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Refused
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, JobAction, QueryJobs
-from condor_actors.services import audit
-from condor_actors.services.audit import AuditLog
+from condor_actors.services.telemetry import audit
+from condor_actors.services.telemetry.audit import AuditLog
 from condor_actors.store.audit_file import audit_line
 
 ANN = Identity(name="ann@dom", method="local", uid=1000, pid=7)

@@ -12,7 +12,7 @@ from twisted.logger import Logger, LogLevel, globalLogPublisher
 
 from condor_actors.config import Config, load_config
 from condor_actors.effects import Note, job_note
-from condor_actors.services.logs import BURST, log_name, start_logging
+from condor_actors.services.telemetry.logs import BURST, log_name, start_logging
 
 
 def config(folder: Path, **values: str) -> Config:

@@ -13,9 +13,10 @@ from OpenSSL import SSL
 from condor_actors.messages.envelope import Identity, Level
 from condor_actors.messages.pool import KnownPartner
 from condor_actors.messages.realm import abroad, is_realm, node_abroad, parted, realm_of_host
-from condor_actors.wire.authority import Authority, PoolFiles, create_pool, lend_proxy
 from condor_actors.wire.authorization import Authorization
-from condor_actors.wire.credentials import BadCredentials, Credentials, TlsDoor
+from condor_actors.wire.certificates.authority import Authority, PoolFiles, create_pool, lend_proxy
+from condor_actors.wire.certificates.credentials import BadCredentials, Credentials, TlsDoor
+from condor_actors.wire.certificates.trust import BadCertificate
 from condor_actors.wire.nodes import TlsNode, parse_node
 from condor_actors.wire.partners.invitation import BadInvitation, fingerprint_text, invitation_text, parse_invitation
 from condor_actors.wire.partners.partner_store import (
@@ -26,7 +27,6 @@ from condor_actors.wire.partners.partner_store import (
     partners_text,
     read_partners,
 )
-from condor_actors.wire.trust import BadCertificate
 
 
 def pool(folder: Path, name: str, *hosts: str) -> Credentials:

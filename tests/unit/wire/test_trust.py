@@ -11,10 +11,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from condor_actors.wire.authority import PoolFiles, create_pool, lend_proxy, make_key, renewal_due
-from condor_actors.wire.credentials import BadCredentials, Credentials, name_matches
-from condor_actors.wire.nodes import BadNode, TlsNode, UnixNode, parse_node, tls_node
-from condor_actors.wire.trust import (
+from condor_actors.wire.certificates.authority import PoolFiles, create_pool, lend_proxy, make_key, renewal_due
+from condor_actors.wire.certificates.credentials import BadCredentials, Credentials, name_matches
+from condor_actors.wire.certificates.trust import (
     BACKDATED,
     PROXY_CERT_INFO,
     BadCertificate,
@@ -22,6 +21,7 @@ from condor_actors.wire.trust import (
     proxy_extension,
     proxy_identity,
 )
+from condor_actors.wire.nodes import BadNode, TlsNode, UnixNode, parse_node, tls_node
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 
 from condor_actors.machine.containers import pull
 from condor_actors.machine.containers.pull import PullOrder
-from condor_actors.messages.image_reference import Registry
+from condor_actors.messages.references.image_reference import Registry
 from tests.harness.registry import Hostile, hostile_registry, made_image
 from tests.pool_fixture import small_file_system, until
 from tests.unit.machine.containers.test_registry import layer

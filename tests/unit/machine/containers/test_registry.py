@@ -17,7 +17,7 @@ import pytest
 from condor_actors.machine.containers.pull import pull, resolve
 from condor_actors.machine.containers.registry import Repository, Unreachable
 from condor_actors.machine.containers.unpack import BadImage, NoRoom
-from condor_actors.messages.image_reference import Registry
+from condor_actors.messages.references.image_reference import Registry
 from tests.harness.registry import INDEX, Hostile, Image, digest_of, hostile_registry, made_image, push, real_registry
 
 MOST = 64 << 20

@@ -26,10 +26,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from condor_actors.durable import write_whole
-from condor_actors.wire.credentials import BadCredentials, Credentials
+from condor_actors.wire.certificates.credentials import BadCredentials, Credentials
+from condor_actors.wire.certificates.trust import BACKDATED, NAME_PREFIX, ROLE_PREFIX, ROLES, names_of, proxy_extension
 from condor_actors.wire.host_names import canonical_host, is_loopback
 from condor_actors.wire.nodes import BadNode, is_address
-from condor_actors.wire.trust import BACKDATED, NAME_PREFIX, ROLE_PREFIX, ROLES, names_of, proxy_extension
 
 CA_LIFE = datetime.timedelta(days=20 * 365)
 MACHINE_LIFE = datetime.timedelta(days=365)

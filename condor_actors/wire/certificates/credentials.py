@@ -1,9 +1,9 @@
 """What a process shows and whom it believes: certificate, key, and the pool's CA; and TLS made of them.
 
 Theory: both sides of every TLS connection show a certificate.  OpenSSL verifies the chain up to the pool's CA (proxy
-certificates allowed), :mod:`condor_actors.wire.trust` reads who that is, and the side that dialled also checks that
-the certificate has the name it dialled.  All of this is over before the first byte of a broker is read.  Only TLS 1.3
-is spoken.
+certificates allowed), :mod:`condor_actors.wire.certificates.trust` reads who that is, and the side that dialled also
+checks that the certificate has the name it dialled.  All of this is over before the first byte of a broker is read.
+Only TLS 1.3 is spoken.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from zope.interface import implementer
 
 from condor_actors.messages.envelope import Identity
+from condor_actors.wire.certificates.trust import BadCertificate, identity_of_chain, names_of
 from condor_actors.wire.host_names import own_names
 from condor_actors.wire.nodes import TlsNode, is_address
 from condor_actors.wire.partners.partner_store import BadPartners, Partner, read_partners
-from condor_actors.wire.trust import BadCertificate, identity_of_chain, names_of
 
 PROXY_FLAG = crypto.X509StoreFlags.ALLOW_PROXY_CERTS
 

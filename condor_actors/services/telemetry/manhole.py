@@ -48,7 +48,7 @@ from zope.interface import implementer
 
 from condor_actors.actors import Daemon
 from condor_actors.config import Config
-from condor_actors.services.audit import AuditLog
+from condor_actors.services.telemetry.audit import AuditLog
 
 log = Logger("condor.manhole")
 HELP = (__doc__ or "").partition("\n\n")[2].partition("\n\n")[2]

@@ -32,7 +32,7 @@ from condor_actors.config import Config
 from condor_actors.messages.codec import message_class
 from condor_actors.messages.deeds import DEEDS, deed_of
 from condor_actors.messages.envelope import Delivery, Identity, Refused
-from condor_actors.services.logs import log_name
+from condor_actors.services.telemetry.logs import log_name
 from condor_actors.store.audit_file import AuditFile, audit_line
 
 __all__ = ["AuditLog", "open_audit_log"]

@@ -1,8 +1,8 @@
 """The TLS of a tool, by the standard library.
 
 Theory: a person has no certificate of the pool.  The machine has one, and its daemons lend a short-lived proxy
-certificate to local users (see :mod:`condor_actors.wire.authority`); root and the pool's own user read the machine's
-files directly.
+certificate to local users (see :mod:`condor_actors.wire.certificates.authority`); root and the pool's own user read the
+machine's files directly.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What a daemon tells of itself: logs, metrics, the audit log, a manhole to look inside."""

@@ -1,0 +1,1 @@
+"""Who vouches for whom: keys, certificates, what is revoked."""
