@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 import pytest
-from condor_actors.cores.startd.announced_matches import AnnouncedMatches
 
 from condor_actors.cores.gateway.routes import Dial, Routes
 from condor_actors.cores.gateway.standing import Standing
+from condor_actors.cores.startd.claims.announced_matches import AnnouncedMatches
 from condor_actors.messages.flock_terms import FlockTerms
 from condor_actors.simulation.faults.chance import QUICK
 from condor_actors.simulation.faults.sites import SITES, WAYS, random_sites, site_machines
