@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 from tests.harness.alone import Turns
+from tests.harness.processor_time import TIME, table
 from tests.harness.schedule import SlowFirst, in_order
 from tests.pool_fixture import PersonalPool, fresh_folder
 
@@ -71,10 +73,32 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """A worker's test waits for its turn; what it waits is none of the test's time."""
     turns = item.config.stash.get(TURNS, None)
-    if turns is None:
+    with ExitStack() as around:
+        if turns is not None:
+            around.enter_context(turns.turn(alone=item.get_closest_marker("alone") is not None))
+        around.enter_context(TIME.of(item.nodeid.partition("::")[0]))
         return (yield)
-    with turns.turn(alone=item.get_closest_marker("alone") is not None):
-        return (yield)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker says what its files cost."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["processor_s"] = dict(TIME.by_file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a worker's files cost is added up."""
+    TIME.by_file.update(getattr(node, "workeroutput", {}).get("processor_s", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The dearest files, where a run has many."""
+    if len(TIME.by_file) > 1:
+        terminalreporter.section("dearest files, in processor time")
+        for line in table(TIME.by_file):
+            terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -32,7 +32,12 @@ def _full_hostname() -> str:
     name = socket.gethostname()
     if "." in name:
         return name
-    full = socket.getfqdn(name)
+    try:
+        # as bytes, for which Python loads no tables of international names
+        first, others, _ = socket.gethostbyaddr(os.fsencode(name))  # type: ignore[arg-type]
+    except OSError:
+        return name
+    full = next((each for each in (first, *others) if "." in each), first)
     return full if full.split(".")[0] == name and full != "localhost" else name
 
 

@@ -6,12 +6,18 @@ the rest of the start.
 
 from __future__ import annotations
 
+import gc
+
+gc.disable()  # what modules leave is there to stay
+# ruff: noqa: E402
+
 import sys
 from importlib import import_module
 
 from twisted.python import usage
 
 from condor_actors.config import ConfigError
+from condor_actors.machine.supervisor import fork_server
 from condor_actors.services.steady_time import steady_timers
 from condor_actors.services.tenure import Tenure
 
@@ -19,6 +25,38 @@ NAMES = (
     "master", "collector", "negotiator", "schedd", "startd", "kbdd", "shadow-host", "starter-host",
     "ckpt_server", "defrag", "gateway", "web",
 )
+STARTS_OTHERS = frozenset({"master", "schedd", "startd"})
+"""What begins with a fork server for the services that it is to start."""
+MODULES = (
+    "encodings.idna",
+    "importlib.resources.readers",
+    "twisted.internet.epollreactor",
+    "condor_actors.services.collector",
+    "condor_actors.services.master",
+    "condor_actors.services.negotiator",
+    "condor_actors.services.schedd",
+    "condor_actors.services.startd",
+    "condor_actors.services.shadow_host",
+    "condor_actors.services.starter_host",
+    "condor_actors.daemons.collector",
+    "condor_actors.daemons.negotiator",
+    "condor_actors.daemons.schedd.before_drop",
+    "condor_actors.daemons.schedd.schedd",
+    "condor_actors.daemons.shadow.shadow_host",
+    "condor_actors.daemons.startd",
+    "condor_actors.daemons.starter.starter_host",
+    "condor_actors.machine.run.before_drop",
+    "condor_actors.machine.sensors.logind",
+    "condor_actors.machine.supervisor.before_startd_drops",
+    "condor_actors.machine.supervisor.mail",
+    "condor_actors.machine.supervisor.master_host",
+    "condor_actors.messages.flock",
+    "condor_actors.transfer.client",
+    "condor_actors.transfer.service",
+    "condor_actors.transfer.standard_frames",
+    "condor_actors.wire.membership",
+)
+"""What the services that every machine runs need: a fork server has it loaded before it forks one of them."""
 CONFIG_ERROR = 44
 """The exit status of a daemon whose configuration is not valid: its master does not start it again and again."""
 
@@ -28,6 +66,12 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in NAMES:
         print(f"usage: python -m condor_actors.services {'|'.join(NAMES)} [options]", file=sys.stderr)  # noqa: T201
         return 2
+    if arguments[0] in STARTS_OTHERS:
+        born = with_fork_server()
+        if born is not None:
+            return main(born)
+    gc.freeze()
+    gc.enable()
     from twisted.internet import reactor
 
     steady_timers(reactor)
@@ -47,8 +91,25 @@ def main(arguments: list[str]) -> int:
     service.startService()
     reactor.addSystemEventTrigger("before", "shutdown", service.stopService)
     reactor.run()
+    fork_server.end()
     return int(getattr(service, "exit_status", 0))
 
 
+def with_fork_server() -> list[str] | None:
+    """Begin this process's fork server, where that is possible, with all modules loaded.
+
+    Returns:
+        None in this process. In each process that the server forks: the service and its arguments.
+    """
+    if not fork_server.possible():
+        return None
+    for name in MODULES:
+        import_module(name)
+    return fork_server.begin()
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    words = sys.argv[1:]
+    while words and not words[-1]:  # room for the command lines of forked services
+        words.pop()
+    sys.exit(main(words))

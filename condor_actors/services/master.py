@@ -11,6 +11,7 @@ from twisted.application.service import IService
 
 from condor_actors.actors import World
 from condor_actors.config import Config
+from condor_actors.machine.supervisor import fork_server
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.process import daemon_service
 from condor_actors.services.valid_config import startable_config
@@ -40,4 +41,5 @@ def makeService(options: DaemonOptions, reactor: Any = None) -> IService:  # noq
 def become_new(host: Any) -> None:
     """After the end of a master that is to begin anew: the same command line in the same process."""
     if host.renew:
+        fork_server.end()
         os.execv(sys.executable, sys.orig_argv)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.machine.supervisor.process_titles import ROOM
 from tests.harness.readable_python import python_for_all
 from tests.pool_fixture import Host, fresh_folder, until
 
@@ -170,7 +171,7 @@ class Machine(Host):
 
     def start(self) -> None:
         """Start the master in the foreground of a process of ours."""
-        command = self.command(*python_for_all().words, "-m", "condor_actors.services", "master")
+        command = self.command(*python_for_all().words, "-m", "condor_actors.services", "master", *ROOM)
         self.master = subprocess.Popen(command, env=self.environment, cwd=self.work, start_new_session=True,
                                        stdin=subprocess.DEVNULL)
 

@@ -27,6 +27,8 @@ class UserPool(PersonalPool):
         shut: daemons are refused namespaces, as by a kernel that gives users none.
     """
 
+    is_ours = False
+
     def __init__(self, folder: Path, user: str, *, config: str = "", shut: bool = False) -> None:
         self.user = user
         self.shut = shut

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from condor_actors.machine.supervisor.process_marks import command_line, marked_processes
+from condor_actors.machine.supervisor.process_titles import ROOM
 
 DEADLINE_S = 60.0
 CLEAN = {name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()}
@@ -81,8 +82,8 @@ class Master:
         """Start the master."""
         log = (self.folder / "stderr").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "condor_actors.services", "master"], stdin=subprocess.DEVNULL, stdout=log,
-            stderr=log, start_new_session=True,
+            [sys.executable, "-P", "-m", "condor_actors.services", "master", *ROOM], stdin=subprocess.DEVNULL,
+            stdout=log, stderr=log, start_new_session=True,
             env={**CLEAN, "CONDOR_CONFIG": str(self.config), "NOTIFY_SOCKET": "@" + self._name},
         )
         log.close()

@@ -148,7 +148,10 @@ def of_root(pool: Dropped) -> list[tuple[str, dict[str, str]]]:
     for machine in (pool.manager, pool.submit, pool.execute):
         for pid in machine.pids():
             words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-            name = words[words.index("condor_actors.services") + 1] if "condor_actors.services" in words else "master"
+            at = words.index("condor_actors.services") + 1 if "condor_actors.services" in words else 0
+            name, *more = words[at:] if at else ["master"]
+            if name == "fork-server" and "master" in Path(f"/proc/{more[0]}/cmdline").read_text().split("\0"):
+                name = "master"
             if name == "master" or words[0].endswith("condor_root"):
                 continue
             seen.add(name)

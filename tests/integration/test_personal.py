@@ -14,6 +14,7 @@ import pytest
 
 from condor_actors.tools.lib.personal_setup import PersonalFiles
 from tests.integration.masters import tool, until_gone
+from tests.pool_fixture import PersonalPool, fresh_folder
 
 NOWHERE = Path("/nonexistent/condor_config")
 
@@ -169,3 +170,17 @@ def test_numbers_of_slots_that_cannot_be(pool: Pool, arguments: tuple[str, ...])
 
 def test_a_folder_with_a_blank_is_refused(tmp_path: Path) -> None:
     assert "choose another folder" in Pool(tmp_path / "a b").run("start", expect=1)
+
+
+def test_daemons_find_their_modules_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, slots=1)
+        logs = {path.name: path.read_text() for path in (pool.dir / "log").iterdir()}
+        pool.stop()
+    for name in ("CollectorLog.stderr", "NegotiatorLog.stderr", "ScheddLog.stderr", "StartdLog.stderr",
+                 "StarterHostLog.err", "ShadowHostErrors"):
+        lines = [line for line in logs[name].splitlines() if line.startswith("import time:")]
+        loaded = [line.rpartition("|")[2].strip() for line in lines]
+        assert "twisted.internet.reactor" in loaded, name
+        assert len(loaded) < 40, (name, loaded)

@@ -61,10 +61,16 @@ def _by_name() -> dict[str, Parameter]:
 
 
 @cache
-def _patterns() -> tuple[tuple[re.Pattern[str], Parameter], ...]:
+def _patterns() -> tuple[tuple[str, str, Parameter], ...]:
+    """How the names of each pattern begin and end, and its row."""
     rows = [row for rows in SECTIONS.values() for row in rows if row.is_pattern]
     rows.sort(key=lambda row: -len(PLACE.sub("", row.name)))  # MAX_<SUBSYS>_LOG before <DAEMON>_LOG
-    return tuple((row.pattern(), row) for row in rows)
+    return tuple((row.name.partition("<")[0], row.name.rpartition(">")[2], row) for row in rows)
+
+
+@cache
+def _compiled(row: Parameter) -> re.Pattern[str]:
+    return row.pattern()
 
 
 def all_parameters() -> Iterator[Parameter]:
@@ -90,8 +96,8 @@ def find_parameter(name: str) -> Parameter | None:
 @lru_cache(maxsize=4096)
 def _by_pattern(key: str) -> Parameter | None:
     """The row of a pattern that matches an upper-case name; most names that are asked for match none."""
-    for pattern, row in _patterns():
-        if pattern.fullmatch(key):
+    for begin, end, row in _patterns():
+        if key.startswith(begin) and key.endswith(end) and _compiled(row).fullmatch(key):
             return row._replace(name=key)
     return None
 

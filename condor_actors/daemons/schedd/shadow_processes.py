@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -23,6 +22,7 @@ from twisted.logger import Logger
 from condor_actors import accounts
 from condor_actors.daemons.schedd.job_accounts import JobAccounts, User, user_ids
 from condor_actors.machine.privilege.helper import send_signal
+from condor_actors.machine.supervisor import fork_server
 
 __all__ = ["HOST_ID_VARIABLE", "HOST_PROGRAM", "HOST_WORDS", "HostProcesses", "RealHostProcesses", "own_account"]
 
@@ -89,9 +89,8 @@ class RealHostProcesses:
         self._run = run
         self._log_folder = log
         self._accounts = accounts
-        self._ordered: set[int] = set()
+        self._started: set[int] = set()
         self._starting = threading.Lock()
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
         self.log = Logger("condor.schedd")
 
     def start(self, host_id: str, owner: str) -> int:
@@ -110,11 +109,9 @@ class RealHostProcesses:
         except OSError:
             errors = open(os.devnull, "ab")  # noqa: SIM115
         with errors:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-                                     start_new_session=True, close_fds=True, cwd="/",
-                                     env={**os.environ, HOST_ID_VARIABLE: host_id})
-        self._children[child.pid] = child
-        return child.pid
+            pid = fork_server.start(command, {**os.environ, HOST_ID_VARIABLE: host_id}, errors.fileno())
+        self._started.add(pid)
+        return pid
 
     def _order(self, accounts: JobAccounts, host_id: str, owner: str) -> int:
         user = accounts.find(owner)
@@ -132,7 +129,7 @@ class RealHostProcesses:
             os.close(output)
         with suppress(OSError):
             fresh.rename(self._log_folder / f"ShadowHostLog.{pid}")
-        self._ordered.add(pid)
+        self._started.add(pid)
         return pid
 
     def birth(self, pid: int) -> str:
@@ -160,11 +157,8 @@ class RealHostProcesses:
 
     def _reap(self) -> None:
         """Take note of hosts that have ended."""
-        for pid, child in list(self._children.items()):
-            if child.poll() is not None:
-                del self._children[pid]
-        for pid in tuple(self._ordered):
+        for pid in tuple(self._started):
             with suppress(ChildProcessError):
                 if os.waitpid(pid, os.WNOHANG) == (0, 0):
                     continue
-            self._ordered.discard(pid)
+            self._started.discard(pid)

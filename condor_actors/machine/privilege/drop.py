@@ -15,6 +15,7 @@ from condor_actors.config import Config
 from condor_actors.machine.privilege.helper import start_helper
 from condor_actors.machine.privilege.ownership import give_to_pool, pool_folders
 from condor_actors.machine.privilege.pool_account import PoolAccount, out_of_reach, pool_account
+from condor_actors.machine.supervisor import fork_server
 
 __all__ = ["drop_root"]
 
@@ -45,6 +46,7 @@ def drop_root(config: Config, prepare: Callable[[PoolAccount], Sequence[str]] | 
     if blocked:
         return f"WARNING: it stays root: the pool's account, {account.name}, has no search permission on {blocked}"
     given = give_to_pool(config, account)
+    fork_server.end()  # it is root
     if prepare is not None:
         start_helper(["--pool", str(account.uid), str(account.gid), *prepare(account)])
     become(account)

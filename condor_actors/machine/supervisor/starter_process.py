@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from condor_actors.addresses import BadAddress, split_address
 from condor_actors.machine.privilege.helper import process_helper, send_signal
 from condor_actors.machine.run.process_watch import ProcessWatch
 from condor_actors.machine.run.scheduling_starvation import ProcessorWait
+from condor_actors.machine.supervisor import fork_server
 
 __all__ = ["PORT", "PROGRAM", "StarterHosts", "StarterProcess", "starter_command"]
 
@@ -121,9 +121,7 @@ class StarterProcess:
             if helper is not None:
                 pid = helper.program(PROGRAM, log.fileno(), variables=variables)
             else:
-                child = subprocess.Popen(starter_command(self._run), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                         start_new_session=True, env={**self._environment, **variables}, cwd="/")
-                pid, child.returncode = child.pid, 0  # it is waited for by its number
+                pid = fork_server.start(starter_command(self._run), {**self._environment, **variables}, log.fileno())
         self._children.add(pid)
         return pid
 

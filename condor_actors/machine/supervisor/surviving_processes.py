@@ -20,6 +20,7 @@ from twisted.internet.interfaces import IReactorFDSet, IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from condor_actors.machine.supervisor import fork_server
 from condor_actors.machine.supervisor.process_marks import (
     MARK,
     KeptProcess,
@@ -96,17 +97,17 @@ class KeptProcesses:
             OSError: it cannot be started.
         """
         marked = {**environment, MARK: f"{self._record}:{name}"}
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-        files = [
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(errors), flags, 0o644),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ]
-        defaults = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM]
-        pid = os.posix_spawn(command[0], list(command), marked, file_actions=files, setsid=True, setsigmask=[],
-                             setsigdef=defaults)
+        output = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            server = fork_server.server()
+            birth = server.birth(command, marked, output) if server is not None else None
+            pid = birth.pid if birth is not None else _executed(command, marked, output)
+        finally:
+            os.close(output)
         process = KeptProcess(name, pid, start_ticks(pid) or 0)
         self._watch(process, ended)
+        if birth is not None:
+            birth.go()
         return process
 
     def adopt(self, ended: Callable[[KeptProcess, Ended], None], *, is_ours: Callable[[str, list[str]], bool]
@@ -177,6 +178,22 @@ class KeptProcesses:
             fresh.replace(self._record)
         except OSError:
             fresh.unlink(missing_ok=True)
+
+
+def _executed(command: Sequence[str], environment: Mapping[str, str], output: int) -> int:
+    """Execute a command in a session of its own, with this output and no input; its id.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    files = [
+        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, output, 1),
+        (os.POSIX_SPAWN_DUP2, output, 2),
+    ]
+    defaults = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM]
+    return os.posix_spawn(command[0], list(command), environment, file_actions=files, setsid=True, setsigmask=[],
+                          setsigdef=defaults)
 
 
 def _exit_status(descriptor: int) -> Ended:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from condor_actors.machine.supervisor.process_titles import ROOM
 from condor_actors.tools.lib import contact
 from condor_actors.tools.lib.command import framed, help_of, reminder_of
 from condor_actors.tools.lib.flags import Flag, MissingValue, RefusedFlag, UnknownFlag, parse
@@ -58,6 +59,7 @@ def main(words: Sequence[str] | None = None) -> int:
     command = [sys.executable, "-P", "-m", "condor_actors.services", "master"]
     if "local-name" in given:
         command += ["--local-name", given["local-name"][0]]
+    command += ROOM
     if "f" in given:
         os.execve(command[0], command, environ)
     return _in_background(command, environ)

@@ -29,6 +29,7 @@ from condor_actors.machine.supervisor.process_marks import (
     marked_processes,
     start_ticks,
 )
+from condor_actors.machine.supervisor.process_titles import ROOM
 from condor_actors.tools.lib.command import framed
 from condor_actors.tools.lib.personal_setup import PersonalFiles, Setup, SetupError, default_folder
 from condor_actors.tools.lib.ready_channel import ReadyChannel
@@ -148,7 +149,7 @@ def _start_master(files: PersonalFiles, until_s: float) -> None:
         environ.pop("CONDOR_MASTER_SOCKET", None)
         with errors.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "condor_actors.services", "master"], env=environ, cwd="/",
+                [sys.executable, "-P", "-m", "condor_actors.services", "master", *ROOM], env=environ, cwd="/",
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             )
         try:

@@ -10,7 +10,6 @@ import os
 import sys
 
 FOLDER = os.environ.get("RAISE_ORDERS", "")
-NAMES = [word for word in sys.orig_argv if word in ("schedd", "startd", "starter-host", "shadow-host")]
 
 
 class Injected(Exception):
@@ -38,7 +37,7 @@ def _carried_out(path):
 
 def _orders():
     for name in os.listdir(FOLDER):
-        if name.partition(".")[0] in NAMES and not name.endswith(".taken"):
+        if name.partition(".")[0] in sys.argv[1:2] and not name.endswith(".taken"):
             path = os.path.join(FOLDER, name)
             with open(path) as stream:
                 text = stream.read().strip()
@@ -59,7 +58,7 @@ def _trip(moment, actor, about):
             raise Injected(text)
 
 
-if FOLDER and NAMES:
+if FOLDER and "condor_actors.services" in sys.orig_argv:
     from condor_actors.actors import ActorSystem
 
     _init = ActorSystem.__init__
