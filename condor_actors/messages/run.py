@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import attrs
-from attrs.validators import max_len
+from attrs.validators import in_, max_len
 
 from condor_actors.messages.codec import message
 from condor_actors.messages.manifest import FileEntry
@@ -17,6 +17,18 @@ from condor_actors.messages.manifest import FileEntry
 PATH_BYTES = 8192
 PERIODIC = "periodic"
 """The reason of a :class:`CheckpointRun` that the machine's or the job's policy wants."""
+GANG_NAME_BYTES = 200
+GANG_DATA_BYTES = 128 * 1024
+"""Of one value, and of one message."""
+GANG_NAMES = 64
+"""Channels that one receiver listens on."""
+GANG_KEPT, GANG_KEPT_BYTES = 1000, 256 * 1024
+"""Values of one member, with their keys."""
+GANG_TAKEN = 256
+"""Messages received last that a member remembers."""
+NOT_JOINED = -1000
+"""The answer to who has not joined: join, and ask again."""
+GANG_CALLS = ("join", "put", "get", "wait", "send", "recv", "took", "cancel")
 
 
 @message
@@ -330,4 +342,55 @@ class ChirpResult:
     LEVEL: ClassVar[str] = "CLIENT"
 
     value: int
+    data: bytes = b""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class GangCall:
+    """Starter to shadow: what a member wants of its gang.  Answer: :class:`GangResult`; Refused ``busy``: not now.
+
+    Which member speaks, and of which gang, the shadow knows by itself.
+
+    Attributes:
+        verb: one of GANG_CALLS.
+        number: of this wish, among those of the member; it is asked again with the same number.
+        names: a key, or channels.
+        data: a value, or a message.
+        kept: of ``join``: the values that the member has put.
+        taken: of ``join``: (member, number) of the messages that it received last.
+    """
+
+    KIND: ClassVar[str] = "condor.gang.GangCall"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    verb: str = attrs.field(validator=in_(GANG_CALLS))
+    number: int = 0
+    names: tuple[str, ...] = attrs.field(default=(), validator=max_len(GANG_NAMES))
+    data: bytes = attrs.field(default=b"", validator=max_len(GANG_DATA_BYTES))
+    kept: tuple[tuple[str, bytes], ...] = attrs.field(default=(), validator=max_len(GANG_KEPT))
+    taken: tuple[tuple[int, int], ...] = attrs.field(default=(), validator=max_len(GANG_TAKEN))
+
+
+@message
+@attrs.frozen(kw_only=True)
+class GangResult:
+    """Shadow to starter: what came of it.
+
+    Attributes:
+        value: 0, one of chirp's errors, or NOT_JOINED.
+        name: the channel of a message that was received; member, number: whose it is, and which.
+        data: the value, or the message.
+    """
+
+    KIND: ClassVar[str] = "condor.gang.GangResult"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    value: int
+    name: str = ""
+    member: int = 0
+    number: int = 0
     data: bytes = b""

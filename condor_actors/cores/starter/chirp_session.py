@@ -33,20 +33,24 @@ from condor_actors.cores.starter.chirp_verbs import (
     line_of,
     skip,
 )
+from condor_actors.cores.starter.gang_verbs import GANG_VERBS, Meet
+from condor_actors.messages.codes import Universe
 
 __all__ = ["ChirpRights", "ChirpSession", "ChirpSettings"]
 
 
 @attrs.frozen(kw_only=True)
 class ChirpRights:
-    """What the job may ask for: its submit machine's files, attributes and events of itself, delayed attributes."""
+    """What the job may ask for: its submit machine's files, attributes and events of itself, delayed attributes, and
+    the other members of its gang."""
 
     files: bool = False
     updates: bool = False
     delayed: bool = False
+    gang: bool = False
 
     def __bool__(self) -> bool:
-        return self.files or self.updates or self.delayed
+        return self.files or self.updates or self.delayed or self.gang
 
 
 @attrs.frozen(kw_only=True)
@@ -71,7 +75,8 @@ class ChirpSettings:
             return ChirpRights()
         files = self.files and job.get_bool("WantIOProxy")
         return ChirpRights(files=files, updates=self.updates and job.get_bool("WantRemoteUpdates", files),
-                           delayed=self.delays and job.get_bool("WantDelayedUpdates", True))
+                           delayed=self.delays and job.get_bool("WantDelayedUpdates", True),
+                           gang=job.get_int("JobUniverse") == Universe.PARALLEL)
 
 
 class ChirpSession:
@@ -89,12 +94,13 @@ class ChirpSession:
         self._verb: Verb | None = None
         self._take: Take | None = None
         self._waits = False
+        self._meets = False
         self._over = False
 
     @property
     def has_enough(self) -> bool:
         """Whether nothing more should be read of the client now."""
-        return self._waits or len(self._unread) >= PIECE_BYTES
+        return (self._waits and not self._meets) or len(self._unread) >= PIECE_BYTES
 
     def received(self, data: bytes) -> list[Step]:
         """The client has sent bytes."""
@@ -141,7 +147,7 @@ class ChirpSession:
                 self._over = True
                 return [step]
             else:
-                self._waits = True
+                self._waits, self._meets = True, isinstance(step, Meet)
                 return [step]
         return []
 
@@ -160,7 +166,7 @@ class ChirpSession:
 
     def _request(self, line: bytes) -> Verb:
         words = words_of(line)
-        row = VERBS.get(words[0].decode("ascii", "replace") if words else "")
+        row = _ROWS.get(words[0].decode("ascii", "replace") if words else "")
         if row is None:
             return fail(ChirpError.INVALID_REQUEST)
         arguments = _arguments(row.takes, words[1:])
@@ -175,6 +181,9 @@ class ChirpSession:
         if row.body >= 0:
             yield from skip(arguments[row.body])
         yield Say(line_of(ChirpError.NOT_AUTHORIZED))
+
+
+_ROWS = {**VERBS, **GANG_VERBS}
 
 
 def _is_escaped(data: bytearray, at: int) -> bool:

@@ -37,6 +37,7 @@ from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
 from condor_actors.daemons.shadow.chirp_home import ChirpHome
 from condor_actors.daemons.shadow.file_trouble import FileTrouble
+from condor_actors.daemons.shadow.gang_hubs import pass_on
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.input_files import Inputs, Outgoing, gather_inputs, manifest_file
 from condor_actors.daemons.shadow.output_transfer import OutputTransfer, first_error
@@ -47,7 +48,7 @@ from condor_actors.effects import Effect
 from condor_actors.messages.codes import HoldCode, JobEventType, Universe
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
 from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
-from condor_actors.messages.run import ChirpCall, RunProgress
+from condor_actors.messages.run import ChirpCall, GangCall, RunProgress
 from condor_actors.messages.shadow_host import RunEnded, StartRun
 from condor_actors.transfer.manifest import INLINE_TOTAL_BYTES
 from condor_actors.userlog.paths import log_paths
@@ -132,6 +133,8 @@ class Shadow(CoreActor):
             if self._chirp is None:
                 self._chirp = ChirpHome(self, self._edges.chirp, as_root=self._edges.owner_uid == 0)
             self._chirp.receive(delivery)
+        elif isinstance(message, GangCall):
+            pass_on(self, delivery)
         elif isinstance(message, ShellData):
             if delivery.sender.node:
                 self._report(message)

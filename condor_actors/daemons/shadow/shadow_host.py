@@ -26,6 +26,7 @@ from condor_actors.cores.shadow.chirp_rights import ChirpLimits
 from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.shadow.become_user import home_environment
+from condor_actors.daemons.shadow.gang_hubs import GANGS, AskGang, GangHubs
 from condor_actors.daemons.shadow.grid_manager import GridEdges, no_grid
 from condor_actors.daemons.shadow.grid_shadow import GridShadow
 from condor_actors.daemons.shadow.host_messages import AskSchedd, ShadowReport
@@ -142,6 +143,7 @@ class ShadowHostActor(Actor):
         self._connected = False
         self._becoming: BecomeOwner | None = None
         self._held: list[Delivery] = []
+        self._gangs = GangHubs(lambda: self.context)
 
     def started(self) -> None:
         """Dial the schedd and keep dialling; after a crash of this actor, go on with the shadows that live."""
@@ -186,6 +188,10 @@ class ShadowHostActor(Actor):
                 self._report(message.run_id, message.message)
         elif isinstance(message, AskSchedd):
             self._ask_schedd(message.message, delivery)
+        elif isinstance(message, AskGang):
+            self._gangs.receive(delivery)
+        elif isinstance(message, TimerFired) and message.key == GANGS:
+            self._gangs.timer()
         elif isinstance(message, ChildDown):
             self._shadow_crashed(message.name.removeprefix("shadow/"), message.reason)
         elif isinstance(message, TimerFired) and message.key == "alone":
@@ -362,6 +368,7 @@ class ShadowHostActor(Actor):
         """The run's end is committed."""
         self._ended.pop(run_id, None)
         self._record.crashes.pop(run_id, None)
+        self._gangs.leave(run_id)
         if self._runs.pop(run_id, None) is not None:
             self.context.tell(_shadow(run_id), Settled())
 

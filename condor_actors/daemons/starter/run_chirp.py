@@ -21,7 +21,9 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
 from condor_actors.cores.chirp_protocol import Bucket, ChirpError, may_be_delayed
 from condor_actors.cores.starter.chirp_session import ChirpRights, ChirpSession
 from condor_actors.cores.starter.chirp_verbs import Call, Delay, HangUp, Look, Say, Step, repeatable
+from condor_actors.cores.starter.gang_verbs import Meet
 from condor_actors.daemons.starter.chirp_service import ChirpConnection
+from condor_actors.daemons.starter.run_gang import RunGang
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.messages.envelope import Refused
 from condor_actors.messages.run import ChirpCall, ChirpResult
@@ -33,6 +35,8 @@ __all__ = ["RunChirp"]
 
 CONFIG_FILE = ".chirp.config"
 VARIABLE = "_CONDOR_CHIRP_CONFIG"
+GANG_VARIABLE = "_CONDOR_GANG_LIB"
+"""Where condor_gang.py and condor_gang.h are."""
 MOST_ASKED = 4
 ANSWER_S = 60.0
 PATIENCE_S = 120.0
@@ -75,6 +79,7 @@ class RunChirp:
         self._names: set[str] = set()
         self._telling = False
         self._at_end: Callable[[], None] | None = None
+        self.gang = RunGang(starter)
 
     # ---- the job's side
 
@@ -87,6 +92,8 @@ class RunChirp:
         if self.rights and not self._cookie:
             self._cookie = secrets.token_hex(32)
             self._address = self._starter.edges.chirp.open(self._cookie, self)
+            if self.rights.gang:
+                self.gang.join()
 
     def leave_address(self, sandbox: Sandbox) -> None:
         """In a thread, before the folder is the job's: write where it finds us, once.
@@ -103,6 +110,8 @@ class RunChirp:
         if not self._address:
             return environment
         found = environment | {VARIABLE: f"{scratch}/{CONFIG_FILE}"}
+        if self.rights.gang and self._starter.spec.container is None:
+            found[GANG_VARIABLE] = TOOLS
         if self._starter.spec.container is None and "PATH" not in self._starter.spec.environment:
             found["PATH"] = f"{environment['PATH']}:{TOOLS}" if environment.get("PATH") else TOOLS
         return found
@@ -115,6 +124,7 @@ class RunChirp:
         """The run is over."""
         cookie, self._cookie = self._cookie, ""
         self._queue.clear()
+        self.gang.close()
         if cookie:
             self._starter.edges.chirp.close(cookie, self)
 
@@ -125,9 +135,17 @@ class RunChirp:
         self._queue.append(_Asked(call, then, self._starter.context.now_s()))
         self.go_on()
 
+    def shadow_is_back(self) -> None:
+        """The shadow asks for its run, maybe another one."""
+        if self.rights.gang and self._cookie:
+            self.gang.shadow_is_back()
+        self.go_on()
+
     def go_on(self) -> None:
         """Ask what waits, as far as it may be; give up what has waited too long."""
         starter = self._starter
+        if self.rights.gang and self._cookie:
+            self.gang.go_on()
         now_s = starter.context.now_s()
         while self._queue and self._queue[0].since_s + PATIENCE_S < now_s:
             self._queue.popleft().then(ChirpResult(value=ChirpError.OFFLINE))
@@ -243,6 +261,7 @@ class _Client:
         self.written = as_turn(self._written)
         self.lost = as_turn(self._lost)
         self._gone = False
+        self._wish = 0
 
     def _received(self, data: bytes) -> None:
         self._perform(self._session.received(data))
@@ -254,8 +273,14 @@ class _Client:
         if not self._gone:
             self._perform(self._session.answered(result))
 
+    def _met(self, result: Any) -> None:
+        self._wish = 0
+        self._answered(result)
+
     def _lost(self) -> None:
         self._gone = True
+        if self._wish:
+            self._chirp.gang.cancel(self._wish)
         for call in self._session.lost():
             self._chirp.ask(call, lambda _: None)
 
@@ -271,6 +296,8 @@ class _Client:
                 self._answered(self._chirp.delay(step.name, step.text))
             elif isinstance(step, Look):
                 self._answered(self._chirp.look(step.name))
+            elif isinstance(step, Meet):
+                self._wish = self._chirp.gang.ask(step.verb, step.names, step.data, self._met)
             elif isinstance(step, HangUp):
                 self._connection.end()
         if not self._session.has_enough:

@@ -162,7 +162,7 @@ class Starter(Actor):
             self._watch.look()
         elif isinstance(message, TimerFired) and message.key == "stream":
             self.streams.go_on()
-        elif isinstance(message, TimerFired) and message.key == "chirp":
+        elif isinstance(message, TimerFired) and message.key in ("chirp", "gang"):
             self.chirp.timer()
         elif isinstance(message, TimerFired) and message.key == "keep" and self._outputs.fetched_more():
             self.decide(jr.StillFetched())
@@ -195,7 +195,7 @@ class Starter(Actor):
         self._asked = question
         self.decide(message)
         self._asked = None
-        self.chirp.go_on()
+        self.chirp.shadow_is_back()
 
     def _link_lost(self, node: str) -> None:
         self.context.unwatch(node)
