@@ -65,12 +65,13 @@ class Enrolment:
         try:
             authority = Authority.load(self._files)
             _refuse_everybodys_names(message.hosts, peer)
-            roles = TokenStore(self._files.tokens).redeem(message.token_id, message.secret)
+            grant = TokenStore(self._files.tokens).redeem(message.token_id, message.secret)
             self._refuse_own_names(message.hosts)
-            certificate = authority.sign_request(message.request, message.hosts, roles, self._life)
+            certificate = authority.sign_request(message.request, message.hosts, grant.roles, self._life,
+                                                 stay_s=grant.stay_s)
         except (BadToken, BadNode, AuthorityError, ValueError) as error:
             return Refused(code="denied", text=str(error))
-        return self._enrolled(authority, certificate, roles)
+        return self._enrolled(authority, certificate, grant.roles)
 
     def _refuse_own_names(self, hosts: Sequence[str]) -> None:
         """Nobody enrols under a name of the central manager, not even after a revocation.

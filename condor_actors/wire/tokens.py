@@ -76,6 +76,14 @@ class Token:
         return token
 
 
+@attrs.frozen
+class Grant:
+    """What a token gives: roles, and for how many seconds (0: for good)."""
+
+    roles: tuple[str, ...]
+    stay_s: float
+
+
 class TokenStore:
     """The tokens that were given out, one file each.
 
@@ -89,7 +97,7 @@ class TokenStore:
         self._clock = clock
 
     def issue(self, address: str, ca_fingerprint: bytes, *, life_s: float = DEFAULT_LIFE_S,
-              roles: Sequence[str] = ROLES) -> Token:
+              roles: Sequence[str] = ROLES, stay_s: float = 0.0) -> Token:
         """A new token.
 
         Args:
@@ -97,13 +105,14 @@ class TokenStore:
             ca_fingerprint: of the pool's CA.
             life_s: seconds until it runs out.
             roles: what the machine that joins may run.
+            stay_s: how long it is a member at most; 0: for good.
         """
         self._directory.mkdir(parents=True, exist_ok=True)
         os.chmod(self._directory, 0o700)
         self._sweep()
         token = Token(address=address, ca_fingerprint=ca_fingerprint, token_id=secrets.token_hex(8),
                       secret=secrets.token_urlsafe(24))
-        record = {"hash": _hash(token.secret), "ends_s": self._clock() + life_s, "roles": list(roles)}
+        record = {"hash": _hash(token.secret), "ends_s": self._clock() + life_s, "roles": list(roles), "stay_s": stay_s}
         path = self._path(token.token_id)
         fresh = path.with_suffix(".new")
         fresh.touch(mode=0o600)
@@ -111,11 +120,11 @@ class TokenStore:
         fresh.replace(path)
         return token
 
-    def redeem(self, token_id: str, secret: str) -> tuple[str, ...]:
+    def redeem(self, token_id: str, secret: str) -> Grant:
         """Use a token up.
 
         Returns:
-            The roles it gives.
+            What it gives.
 
         Raises:
             BadToken: unknown, used, run out, or not its secret.
@@ -135,7 +144,7 @@ class TokenStore:
             raise BadToken("the token was used already; make another one") from None
         if record["ends_s"] < self._clock():
             raise BadToken("the token has run out; make another one")
-        return tuple(record["roles"])
+        return Grant(tuple(record["roles"]), float(record.get("stay_s", 0.0)))
 
     def _path(self, token_id: str) -> Path:
         return self._directory / f"{token_id}.json"

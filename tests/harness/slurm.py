@@ -113,7 +113,8 @@ class SlurmOnLoopback:
     def jobs(self) -> list[str]:
         """``name state`` of every job that Slurm knows, the first one first."""
         lines = self.said("squeue", "--noheader", "--states=all", "--sort=i", "--format=%i %j %T").splitlines()
-        return [line.partition(" ")[2] for line in sorted(lines, key=lambda line: int(line.split()[0]))]
+        lines.sort(key=lambda line: int(line.split()[0].partition("_")[0]))  # 7_2 is of an array
+        return [line.partition(" ")[2] for line in lines]
 
 
 def _free_port() -> int:

@@ -6,9 +6,11 @@ import stat
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_twisted
+from cryptography import x509
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
@@ -16,6 +18,7 @@ from twisted.internet.threads import deferToThread
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import Done, Refused
 from condor_actors.messages.pool import EnrolMachine, MachineEnrolled, QueryRevocations, RenewMachine, Revocations
+from condor_actors.wire.certificates import authority as authority_module
 from condor_actors.wire import joining
 from condor_actors.wire.certificates.authority import (
     Authority,
@@ -206,6 +209,31 @@ def test_a_name_belongs_to_the_machine_that_enrolled_until_it_is_revoked(tmp_pat
             authority.sign_request(make_request(make_key(), "evil"), hosts)
     authority.revoke(["w.example"])
     authority.sign_request(make_request(make_key(), "w"), ["w.example"])
+
+
+def test_a_guest_stays_for_a_time_and_shares_its_address_with_guests_only(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = PoolFiles.below(tmp_path)
+    authority = create_pool(files, "p", ["h"])
+    begin = authority_module._now()
+
+    def enrol(*hosts: str, stay_s: float = 3600.0, **more: Any) -> x509.Certificate:
+        request = make_request(make_key(), hosts[0])
+        return x509.load_pem_x509_certificate(authority.sign_request(request, hosts, stay_s=stay_s, **more))
+
+    first = enrol("a1.node", "10.0.0.7")
+    assert first.not_valid_after_utc - begin <= timedelta(hours=1, seconds=5)
+    enrol("a2.node", "10.0.0.7")
+    for hosts, stay_s in ((("a1.node", "10.0.0.8"), 3600.0), (("desk", "10.0.0.7"), 0.0)):
+        with pytest.raises(AuthorityError, match="belongs to the machine"):
+            enrol(*hosts, stay_s=stay_s)
+    monkeypatch.setattr(authority_module, "_now", lambda: begin + timedelta(minutes=50))
+    again = enrol("a1.node", "10.0.0.7", stay_s=0.0, renews=f"{first.serial_number:x}")
+    assert again.not_valid_after_utc == first.not_valid_after_utc, "a renewal makes no stay longer"
+    monkeypatch.setattr(authority_module, "_now", lambda: begin + timedelta(hours=2))
+    with pytest.raises(AuthorityError, match="time that is over"):
+        enrol("a1.node", "10.0.0.7", renews=f"{again.serial_number:x}")
+    enrol("desk", "10.0.0.7", "a2.node", stay_s=0.0)
 
 
 @pytest_twisted.ensureDeferred

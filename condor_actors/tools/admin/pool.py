@@ -16,13 +16,14 @@ from condor_actors.tools.lib.command import framed, help_of
 if TYPE_CHECKING:
     from condor_actors.config import Config
     from condor_actors.wire.certificates.authority import PoolFiles
+    from condor_actors.wire.tokens import Token
 
 CONFIG_NAME = "05-pool.config"
 FIRST_FILE = Path("/etc/condor/condor_config")
 """Written on a machine that has no configuration at all."""
 OPTIONS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "create": (("name", "host", "interface"), ("no-config",)),
-    "token": (("lifetime", "roles", "address"), ()),
+    "token": (("lifetime", "roles", "address", "stay"), ()),
     "join": (("host",), ("no-config", "execute", "submit")),
 }
 """Of each word: the options that take a value, and those that take none."""
@@ -201,34 +202,53 @@ def _write_config(folder: Path, lines: dict[str, str]) -> Path:
 
 def token(words: Sequence[str]) -> None:
     """Print a one-time token."""
-    from condor_actors.tools.lib.own_deeds import note_deed
-    from condor_actors.wire.certificates.authority import Authority, fingerprint
     from condor_actors.wire.certificates.trust import ROLES
-    from condor_actors.wire.nodes import tls_node
-    from condor_actors.wire.tokens import DEFAULT_LIFE_S, TokenStore
+    from condor_actors.wire.tokens import DEFAULT_LIFE_S
 
     options, operands = _options(words, *OPTIONS["token"])
     if operands:
         raise PoolToolError(f"token takes no {operands[0]!r}")
     config, files = _setting()
-    authority = Authority.load(files)
     life_s = _seconds(options["lifetime"][-1]) if "lifetime" in options else DEFAULT_LIFE_S
     roles = tuple(options["roles"][-1].split(",")) if "roles" in options else ("master", "schedd", "startd")
     if set(roles) - set(ROLES):
         raise PoolToolError(f"unknown role {min(set(roles) - set(ROLES))!r}; one of {', '.join(ROLES)}")
-    address = options["address"][-1] if "address" in options else next(iter(config.list_of("COLLECTOR_HOST")), "")
-    if not address:
-        raise PoolToolError("COLLECTOR_HOST is not set; say --address HOST[:PORT]")
-    note_deed(config, "issue-join-token", f"roles={','.join(roles)} lifetime_s={life_s:.0f}")
-    node = tls_node(address, config.integer("COLLECTOR_PORT"))
-    made = TokenStore(files.tokens).issue(str(node), fingerprint(authority.certificate), life_s=life_s,
-                                          roles=roles)
-    if os.getuid() == 0:
-        _share_tokens(config, files)
-    _say(made.text())
+    _say(make_token(config, files, roles=roles, life_s=life_s, address=options.get("address", [""])[-1],
+                    stay_s=_seconds(options["stay"][-1]) if "stay" in options else 0.0).text())
     if config.text("NETWORK_INTERFACE") in (None, "127.0.0.1"):
         sys.stderr.write("Warning: NETWORK_INTERFACE keeps this pool on loopback; other machines cannot reach it.\n")
     sys.stderr.write(f"Good for one machine, for {life_s / 60:.0f} minutes, as {', '.join(roles)}.\n")
+
+
+def make_token(config: Config, files: PoolFiles, *, roles: Sequence[str], life_s: float, address: str = "",
+               stay_s: float = 0.0) -> Token:
+    """A token with which one machine may join.
+
+    Args:
+        roles: what it may be; life_s: for how long it counts.
+        address: where the central manager is dialled; empty: COLLECTOR_HOST.
+        stay_s: how long the machine may be a member; 0: for good.
+
+    Raises:
+        PoolToolError: nobody says where the central manager is.
+        AuthorityError: the pool's authority is not here.
+    """
+    from condor_actors.tools.lib.own_deeds import note_deed
+    from condor_actors.wire.certificates.authority import Authority, fingerprint
+    from condor_actors.wire.nodes import tls_node
+    from condor_actors.wire.tokens import TokenStore
+
+    authority = Authority.load(files)
+    address = address or next(iter(config.list_of("COLLECTOR_HOST")), "")
+    if not address:
+        raise PoolToolError("COLLECTOR_HOST is not set; say --address HOST[:PORT]")
+    note_deed(config, "issue-join-token", f"roles={','.join(roles)} lifetime_s={life_s:.0f} stay_s={stay_s:.0f}")
+    node = tls_node(address, config.integer("COLLECTOR_PORT"))
+    made = TokenStore(files.tokens).issue(str(node), fingerprint(authority.certificate), life_s=life_s, roles=roles,
+                                          stay_s=stay_s)
+    if os.getuid() == 0:
+        _share_tokens(config, files)
+    return made
 
 
 def _share_tokens(config: Config, files: PoolFiles) -> None:

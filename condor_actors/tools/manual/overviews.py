@@ -54,6 +54,9 @@ EVERYDAY: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Work with other pools": (
         "condor_flock says which other pools this one trusts and on which terms they lend each other machines.",
         ("condor_flock list",)),
+    "Have more machines for a time": (
+        "condor_annex has a Slurm cluster start machines that join the pool and leave again.",
+        ("condor_annex slurm --count 20 --lifetime 8h", "condor_annex list")),
 }
 
 

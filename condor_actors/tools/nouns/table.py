@@ -69,7 +69,7 @@ RESOURCE = Option(("--resource",), "TYPE", "htcondor; no other pools or clouds a
 SET_NAME = Operand("job_set_name", "name of the set; case does not matter")
 SET_OWNER = Option(("--owner",), "USER", "whose; by default yours")
 NO_CREDENTIALS = "no daemon keeps credentials of users; jobs take files along with transfer_input_files"
-NO_ANNEX = "no machines are rented from clusters; condor_flock lets pools lend each other theirs"
+NO_ANNEX = "condor_annex has machines of a Slurm cluster in the pool; condor_flock lets pools lend each other theirs"
 
 
 def _refused(name: str, text: str, why: str) -> Verb:
@@ -153,7 +153,7 @@ EP = Noun(name="ep", text="execution points: machines that run jobs", verbs=(
 ))  # fmt: skip
 CM = Noun(name="cm", text="central managers", verbs=(
     Verb(name="status", text="whether they answer", act="machines:cm_status"),))
-ANNEX = Noun(name="annex", text="rented machines (there are none)", verbs=tuple(
+ANNEX = Noun(name="annex", text="rented machines (condor_annex)", verbs=tuple(
     _refused(name, text, NO_ANNEX) for name, text in (
         ("create", "rent"), ("add", "rent more"), ("status", "show"), ("shutdown", "give back"),
         ("systems", "list what there is"), ("login", "log in there"))))

@@ -38,7 +38,7 @@ FLAGS = (
     Flag("ads", 2, 1), Flag("target", 2, 1), Flag("merge", 3, 1),
     Flag("statistics", 5, 1, idle=WHOLE_ADS), Flag("snapshot", 3, idle=WHOLE_ADS),
     Flag("java", 1), Flag("vm", 2), Flag("gpus", 2),
-    Flag("annex", 2, 1, refused="no machines are rented from clouds; -constraint selects by any attribute"),
+    Flag("annex", 2, 1, refused="-constraint 'AnnexName == \"NAME\"' selects the machines of an annex"),
     Flag("cod", 3, refused="there are no claims on demand; condor_reserve keeps slots for a user"),
     Flag("defrag", 3, refused="the defrag daemon sends no ad; -constraint Draining shows the machines that it drains"),
     Flag("grid", 3, refused="other batch systems have no ads here; condor_q -grid shows the jobs that are in them"),

@@ -212,10 +212,12 @@ class Authority:
         return str(values[0].value) if values else "pool"
 
     def sign_request(self, request: bytes, hosts: Sequence[str], roles: Sequence[str] = ROLES,
-                     life: datetime.timedelta = MACHINE_LIFE, renews: str = "") -> bytes:
+                     life: datetime.timedelta = MACHINE_LIFE, renews: str = "", stay_s: float = 0.0) -> bytes:
         """A machine's certificate (PEM) for the key of a signing request.
 
-        A name belongs to the machine that enrolled under it until its certificates are revoked.
+        A name belongs to the machine that enrolled under it until its certificates are revoked.  That of a guest, a
+        machine that may stay for a time only, is free again when that is over; until then guests may share an address,
+        because several of them may be on one machine of a cluster.
 
         Args:
             request: PEM; it proves that the newcomer has the key.
@@ -223,6 +225,7 @@ class Authority:
             roles: the daemons it may run.
             life: of the certificate.
             renews: serial number (hex) of the machine's certificate that this one follows; empty: a newcomer.
+            stay_s: of a guest: how many seconds it may stay; 0: it is none.
 
         Raises:
             AuthorityError: the request is not one, a role is unknown, or a name belongs to another machine.
@@ -241,10 +244,12 @@ class Authority:
         except BadNode as error:
             raise AuthorityError(str(error)) from None
         with self._register_lock():
-            return self._sign(public, names, roles, life, renews)
+            before = self.issued().get(renews, {})
+            leaves_s = before.get("leaves_s", 0.0) if renews else stay_s and _now().timestamp() + stay_s
+            return self._sign(public, names, roles, life, renews, leaves_s)
 
     def _sign(self, public: ec.EllipticCurvePublicKey, hosts: Sequence[str], roles: Sequence[str],
-              life: datetime.timedelta, renews: str) -> bytes:
+              life: datetime.timedelta, renews: str, leaves_s: float) -> bytes:
         unknown = set(roles) - set(ROLES)
         if unknown or not hosts:
             raise AuthorityError(f"unknown role {min(unknown)!r}" if unknown else "a machine needs a host name")
@@ -254,13 +259,18 @@ class Authority:
         names.append(x509.UniformResourceIdentifier(f"{NAME_PREFIX}condor@{self.pool}"))
         names += [x509.UniformResourceIdentifier(ROLE_PREFIX + role) for role in roles]
         now = _now()
+        end = min(now + life, self.certificate.not_valid_after_utc)
+        if leaves_s:
+            end = min(end, datetime.datetime.fromtimestamp(leaves_s, datetime.UTC))
+            if end <= now:
+                raise AuthorityError(f"{hosts[0]} was to stay for a time that is over")
         certificate = (
             x509.CertificateBuilder()
             .subject_name(x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, self.pool[:64]),
                                      x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:64])]))
             .issuer_name(self.certificate.subject).public_key(public)
             .serial_number(x509.random_serial_number()).not_valid_before(now - BACKDATED)
-            .not_valid_after(min(now + life, self.certificate.not_valid_after_utc))
+            .not_valid_after(end)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
@@ -270,7 +280,7 @@ class Authority:
                            critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        self._register(certificate, hosts, public, renews)
+        self._register(certificate, hosts, public, renews, leaves_s)
         return pem(certificate)
 
     # ---- what was issued
@@ -299,18 +309,23 @@ class Authority:
         return found
 
     def _register(self, certificate: x509.Certificate, hosts: Sequence[str], public: ec.EllipticCurvePublicKey,
-                  renews: str) -> None:
-        issued = self.issued()
+                  renews: str, leaves_s: float) -> None:
+        issued, now_s = self.issued(), _now().timestamp()
         key = x509.SubjectKeyIdentifier.from_public_key(public).digest.hex()
         line = issued[renews].get("line", renews) if renews in issued else f"{certificate.serial_number:x}"
         for serial, entry in issued.items():
-            taken = {host for host in {name.lower() for name in entry["hosts"]} & set(hosts) if not is_loopback(host)}
+            guest_s = entry.get("leaves_s", 0.0)
+            if guest_s and guest_s < now_s:
+                continue
+            taken = {host for host in {name.lower() for name in entry["hosts"]} & set(hosts)
+                     if not is_loopback(host) and not (guest_s and leaves_s and is_address(host))}
             if taken and entry["key"] != key and entry.get("line", serial) != line and not entry.get("revoked"):
                 raise AuthorityError(f"{min(taken)} belongs to the machine with certificate {serial};"
                                      f" condor_pool revoke {serial} frees the name")
         issued[f"{certificate.serial_number:x}"] = {
             "hosts": list(hosts), "machine": hosts[0], "key": key, "line": line,
-            "ends_s": certificate.not_valid_after_utc.timestamp(), "issued_s": _now().timestamp(),
+            "ends_s": certificate.not_valid_after_utc.timestamp(), "issued_s": now_s,
+            **({"leaves_s": leaves_s} if leaves_s else {}),
         }
         write_whole(self._register_path, json.dumps(issued, indent=1).encode(), 0o600)
 

@@ -190,6 +190,19 @@ PERSONAL = Description(
     files={"~/.condor/personal": "the pool: configuration, queue, logs"},
     see_also=("condor(1)", "condor_submit(1)"),
 )
+ANNEX = Description(
+    name="condor_annex",
+    purpose="have machines of a Slurm cluster in the pool for a time",
+    synopsis=("VERB [options]",),
+    text="""Has Slurm start machines that join the pool as ordinary members, run its jobs, and drain and leave before
+their time is over. It is for an ordinary user of the cluster; nothing is installed there. The machines must reach the
+central manager and the submit machines, and be reached by them.""",
+    source="admin.annex:command_parser",
+    section=8,
+    exit_status="0; 1 when it could not be done.",
+    files={"~/.condor-annex": "a folder for each annex: script, tokens, logs"},
+    see_also=("condor_pool(8)", "condor_flock(8)", "condor_status(1)"),
+)
 TIME = "TIME is a number with s, m, h or d."
 POOL = Description(
     name="condor_pool",
@@ -206,6 +219,8 @@ POOL = Description(
                  "--no-config": "write no configuration"}),
         Verb(name="token", text="print a token with which one machine may join", options={
             "--lifetime TIME": "for how long it counts",
+            "--stay TIME": "the machine that joins with it is a guest: its certificate ends after that time, it may "
+            "share its address with other guests, and its names are free again then",
             "--roles ROLE,ROLE": "what the machine may be",
             "--address HOST[:PORT]": "where the central manager is dialled"}),
         Verb(name="join", synopsis="TOKEN [HOST[:PORT]]", text="make this machine a member", options={
@@ -264,4 +279,4 @@ your public key in MANHOLE_AUTHORIZED_KEYS. "help()" at the prompt says what the
     section=8,
     see_also=("condor_control(8)",),
 )
-PAGES = (MASTER, *MASTERS, VACATE, DRAIN, CONFIG_VAL, CONFIG, PERSONAL, POOL, FLOCK, MANHOLE)
+PAGES = (MASTER, *MASTERS, VACATE, DRAIN, CONFIG_VAL, CONFIG, PERSONAL, POOL, FLOCK, ANNEX, MANHOLE)
