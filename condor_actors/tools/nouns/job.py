@@ -32,7 +32,7 @@ def submit(given: dict[str, Any]) -> int:
     """Queue the only job of a description."""
     _only_here(given)
     if given["annex_name"]:
-        raise ToolError("a job asks for an annex by requirements = TARGET.AnnexName == \"NAME\"; leave --annex-name out")
+        raise ToolError('requirements = TARGET.AnnexName == "NAME" asks for an annex; leave --annex-name out')
     path = given["submit_file"]
     if not os.path.exists(path):
         raise ToolError(f"Could not find file: {path}")
