@@ -36,6 +36,10 @@ from condor_actors.wire.post_office import PostOffice
 from condor_actors.wire.relays.lines import WAY_LINE
 
 SINK_LINE = b"condor sink 1\n"
+ECHO_LINE = b"condor echo 1\n"
+SIGN = bytes(200)
+SIGN_S = 30
+"""A link without traffic says so this often, in so many bytes."""
 BLOCK = bytes(256 << 10)
 HOST = "127.0.0.1"
 
@@ -128,6 +132,7 @@ def serve(folder: str, total: int, pipe: Connection) -> None:
     office = office_of(reactor, "server", folder, "physics", "math")
     _system(reactor, office).spawn("answerer", Answerer)
     office.services[SINK_LINE] = lambda _: Sink(total)
+    office.services[ECHO_LINE] = lambda _: Echo()
     pipe.send(office.listen_tls(HOST, 0))
     Meter(reactor, pipe)
     reactor.run()  # type: ignore[attr-defined]
@@ -157,6 +162,69 @@ def _anybody(identity: Identity) -> bool:
 
 def _nobody(link: str, number: str, node: str, refused: Callable[[str], None]) -> None:
     refused("nobody dials here")
+
+
+class Quiet(Protocol):
+    """A connection as a running job's: a few bytes now and then, and their answer."""
+
+    def __init__(self, begun: Callable[[], None]) -> None:
+        self._begun = begun
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
+        """Say what for."""
+        transport: Any = self.transport
+        transport.write(ECHO_LINE + SIGN)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        """It is there, both ways."""
+        self._begun()
+        self._begun = lambda: None
+
+    def sign(self) -> None:
+        """A sign of life."""
+        transport: Any = self.transport
+        transport.write(SIGN)
+
+
+class Echo(Protocol):
+    """Answers with the same."""
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's
+        """Back."""
+        transport: Any = self.transport
+        transport.write(data)
+
+
+def many(folder: str, node: str, gateway: str, number: int, span_s: float, pipe: Connection) -> None:
+    """The process of math: so many connections through the gateways at a time, as of running jobs; tells when they are
+    there, and when they have been for ``span_s``."""
+    from twisted.internet import reactor
+
+    office = office_of(reactor, "client", folder, "math", "physics")
+    office.gateways = (tls_node(gateway),)
+    endpoint = office.endpoint(node.replace(HOST, f"{HOST}%physics"))
+    there: list[Quiet] = []
+
+    def begun() -> None:
+        if len(there) < number:
+            dial()
+        else:
+            pipe.send(None)
+            for index, each in enumerate(there):
+                for round_s in range(0, int(span_s), SIGN_S):
+                    reactor.callLater(round_s + SIGN_S * index / number, each.sign)  # type: ignore[attr-defined]
+            reactor.callLater(span_s, over)  # type: ignore[attr-defined]
+
+    def over() -> None:
+        pipe.send(None)
+        pipe.recv()
+        reactor.stop()  # type: ignore[attr-defined]
+
+    def dial() -> None:
+        endpoint.connect(Factory.forProtocol(lambda: Quiet(begun))).addCallbacks(there.append, print)
+
+    dial()
+    reactor.run()  # type: ignore[attr-defined]
 
 
 def client(folder: str, node: str, gateway: str, what: str, amount: int, pipe: Connection) -> None:
@@ -192,6 +260,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=5_000)
     parser.add_argument("--mebibytes", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--connections", type=int, default=1_000, help="at once, as of so many running jobs")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for which they are there")
     options = parser.parse_args()
     total = options.mebibytes << 20
     with tempfile.TemporaryDirectory() as folder:
@@ -208,6 +278,9 @@ def main() -> None:
             for through in ("", gateway):
                 print(line(what, amount, through, best(folder, node, what, amount, through, options.rounds,
                                                        (near_pipe, far_pipe))))
+        if options.connections:
+            print(crowd(folder, node, gateway, options.connections, options.seconds, (near, far),
+                        (near_pipe, far_pipe)))
         for process, pipe in ((server, server_pipe), (far, far_pipe), (near, near_pipe)):
             pipe.send("stop")
             process.join()
@@ -224,6 +297,28 @@ def best(folder: str, node: str, what: str, amount: int, through: str, rounds: i
         process.join()
         found.append((span_s, cpu_of(gateways) - before_s))
     return min(found)
+
+
+def crowd(folder: str, node: str, gateway: str, number: int, span_s: float, processes: tuple[Any, ...],
+          gateways: tuple[Connection, ...]) -> str:
+    """What many quiet connections cost the gateways."""
+    empty, before_s = [resident_mb(each.pid) for each in processes], cpu_of(gateways)
+    process, pipe = started(many, folder, node, gateway, number, span_s)
+    pipe.recv()
+    made_s, full = cpu_of(gateways) - before_s, [resident_mb(each.pid) for each in processes]
+    before_s = cpu_of(gateways)
+    pipe.recv()
+    quiet_s = cpu_of(gateways) - before_s
+    pipe.send(None)
+    process.join()
+    return (f"{number} connections       one gateway: {100 * quiet_s / 2 / span_s:.1f} % of a processor, "
+            f"{full[0]:.0f} MB (without: {empty[0]:.0f}); making one: {made_s / 2 / number * 1e3:.1f} ms")
+
+
+def resident_mb(pid: int) -> float:
+    """The memory of a process."""
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def cpu_of(pipes: tuple[Connection, ...]) -> float:
