@@ -18,8 +18,8 @@ from twisted.internet.threads import deferToThread
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import Done, Refused
 from condor_actors.messages.pool import EnrolMachine, MachineEnrolled, QueryRevocations, RenewMachine, Revocations
-from condor_actors.wire.certificates import authority as authority_module
 from condor_actors.wire import joining
+from condor_actors.wire.certificates import authority as authority_module
 from condor_actors.wire.certificates.authority import (
     Authority,
     AuthorityError,
