@@ -10,6 +10,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -79,12 +80,12 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Replace a file at once and durably; its owner stays who it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    fresh.unlink(missing_ok=True)  # never written to: in a folder of another account it may be a link
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         os.fchmod(descriptor, mode)
-        if os.getuid() == 0 and path.exists():
-            facts = path.stat()
-            os.fchown(descriptor, facts.st_uid, facts.st_gid)
+        if os.getuid() == 0:
+            _keep_owner(path, descriptor)
         with open(descriptor, "wb", closefd=False) as stream:
             stream.write(data)
         os.fsync(descriptor)
@@ -92,6 +93,15 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
         os.close(descriptor)
     fresh.replace(path)
     sync_folder(path.parent)
+
+
+def _keep_owner(path: Path, descriptor: int) -> None:
+    try:
+        facts = path.lstat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(facts.st_mode):
+        os.fchown(descriptor, facts.st_uid, facts.st_gid)
 
 
 def sync_file_systems(folders: Iterable[str]) -> None:

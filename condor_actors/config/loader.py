@@ -26,6 +26,7 @@ from condor_actors.config.lines import LogicalLine, logical_lines
 from condor_actors.config.macros import MacroSet, Source
 from condor_actors.config.parameters import default_text
 from condor_actors.config.templates import template_statements
+from condor_actors.own_files import read_own
 
 __all__ = ["find_root_file", "load_config", "own_home"]
 
@@ -212,8 +213,8 @@ class Loader:
             folder = self._value("PERSISTENT_CONFIG_DIR") or os.path.join(self._value("LOCAL_DIR"), "config")
             if self._value(allowed).upper() in ("TRUE", "YES", "1", "T"):
                 path = os.path.join(folder, f".config.{self.macros.subsystem}{suffix}")
-                if os.path.isfile(path) and (os.geteuid() != 0 or os.stat(path).st_uid == 0):
-                    self._read_file(path, 0)
+                if content := read_own(path, roots=True):
+                    self._read_text(content.decode(errors="surrogateescape"), path, 0)
 
     def _read_user_file(self) -> None:
         """``~/.condor/user_config`` of an ordinary user; root's daemons do not look at homes."""

@@ -26,12 +26,14 @@ def makeService(options: DaemonOptions, reactor: Any = None) -> IService:  # noq
 
         reactor = default_reactor
     from condor_actors.daemons.master import Master, make_daemon
+    from condor_actors.machine.privilege.pool_account import pool_uid
     from condor_actors.machine.supervisor.mail import Mailer
     from condor_actors.machine.supervisor.master_host import RealHost
     from condor_actors.machine.supervisor.surviving_processes import KeptProcesses
 
     def make(config: Config, world: World) -> Master:
-        host = RealHost(KeptProcesses(reactor, config.path("RUN") / "master.children"), startable_config)
+        kept = KeptProcesses(reactor, config.path("RUN") / "master.children", {pool_uid(config)})
+        host = RealHost(kept, startable_config)
         reactor.addSystemEventTrigger("after", "shutdown", become_new, host)
         return make_daemon(config, attrs.evolve(world, processes=host, mail=Mailer(config, reactor)))
 

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from condor_actors.config import Config
-from condor_actors.durable import sync_folder
+from condor_actors.own_files import read_own, replace_own
 
 
 def settings_file(config: Config, *, persistent: bool) -> Path:
@@ -30,14 +30,8 @@ def store_setting(config: Config, name: str, value: str | None, persistent: bool
     """
     path = settings_file(config, persistent=persistent)
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = read_own(path, roots=True).decode(errors="surrogateescape").splitlines()
     kept = [line for line in lines if line.partition("=")[0].strip().upper() != name.upper()]
     if value is not None:
         kept.append(f"{name} = {value}")
-    fresh = path.with_name(path.name + ".new")
-    with open(fresh, "w", encoding="utf-8") as file:
-        file.write("".join(line + "\n" for line in kept))
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    sync_folder(path.parent)
+    replace_own(path, "".join(line + "\n" for line in kept).encode(errors="surrogateescape"), sync=True)

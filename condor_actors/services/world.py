@@ -30,6 +30,7 @@ from condor_actors.config import Config, ConfigError
 from condor_actors.config.collectors import collector_nodes, gateway_nodes
 from condor_actors.config.user_maps import use_user_maps
 from condor_actors.machine.privilege.pool_account import pool_uid
+from condor_actors.own_files import replace_own
 from condor_actors.services.steady_time import SteadyClock, steady_timers
 from condor_actors.services.telemetry.audit import AuditLog
 from condor_actors.wire.admission import Admission
@@ -291,6 +292,4 @@ def last_port(file: Path) -> int:
 
 def write_whole(path: Path, text: str) -> None:
     """Replace a small file at once: readers see the old text or the new one."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(text)
-    fresh.replace(path)
+    replace_own(path, text.encode())

@@ -8,6 +8,7 @@ token may only ask for one, and only where that is offered.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -247,7 +248,39 @@ class TcpDoor(_Few, tcp.Port):
 
 
 class UnixDoor(_Few, unix.Port):
-    """As :meth:`reactor.listenUNIX` makes."""
+    """As :meth:`reactor.listenUNIX` makes, with its mode from the beginning.
+
+    Twisted changes it by its name afterwards, which in a folder of another account may be a link by then.
+
+    Args:
+        path: where it is made.
+        factory: makes the protocols; backlog: how many wait; mode: who may connect.
+    """
+
+    def __init__(self, path: bytes, factory: Factory, backlog: int, mode: int, reactor: Any) -> None:
+        super().__init__(path, factory, backlog, mode, reactor=reactor)
+        self._place, self._mode = path, mode
+
+    def startListening(self) -> None:  # noqa: N802 - Twisted's
+        """Make the socket.
+
+        Raises:
+            OSError: it cannot be made there.
+        """
+        door: Any = self  # Twisted's own words for it have no types
+        made = door.createInternetSocket()
+        umask = os.umask(0o777 & ~self._mode)
+        try:
+            made.bind(self._place)
+        except BaseException:
+            made.close()
+            raise
+        finally:
+            os.umask(umask)
+        made.listen(self.backlog)
+        door.factory.doStart()
+        door.connected, door.socket, door.fileno = True, made, made.fileno
+        door.startReading()
 
 
 class DoorFactory(Factory):

@@ -181,6 +181,12 @@ class Client:
         self._chosen = False
         self._spoke_s = 0.0
 
+    def local_peer(self) -> tuple[int, int]:
+        """Process and user at the other end of a UNIX socket, as the kernel knows them; of another, none: (0, -1)."""
+        from condor_actors.wire.peers import peer_process
+
+        return peer_process(self._socket) if self._socket.family == AF_UNIX else (0, -1)
+
     # ---- greeting
 
     def greet(self, deadline_s: float) -> None:

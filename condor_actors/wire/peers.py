@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import sys
+from _socket import socket as AnySocket  # noqa: N812
 
 from condor_actors import accounts
 from condor_actors.messages.envelope import Identity
@@ -28,9 +29,14 @@ def user_name(uid: int) -> str:
 
 def peer_uid(connected: socket.socket) -> int:
     """The user at the other end of a connected UNIX socket, as the kernel knows it."""
+    return peer_process(connected)[1]
+
+
+def peer_process(connected: AnySocket) -> tuple[int, int]:
+    """The process and the user at the other end of a connected UNIX socket, as the kernel knows them."""
     data = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    uid: int = _CREDENTIALS.unpack(data)[1]
-    return uid
+    pid, uid, _ = _CREDENTIALS.unpack(data)
+    return pid, uid
 
 
 def local_identity(connected: socket.socket, uid_domain: str) -> Identity:
@@ -43,8 +49,7 @@ def local_identity(connected: socket.socket, uid_domain: str) -> Identity:
     Raises:
         NotYet: the user database has not said who it is.
     """
-    data = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    pid, uid, _ = _CREDENTIALS.unpack(data)
+    pid, uid = peer_process(connected)
     return Identity(name=f"{user_name(uid)}@{uid_domain}", method="local", uid=uid, pid=pid)
 
 

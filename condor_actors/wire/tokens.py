@@ -21,6 +21,7 @@ from pathlib import Path
 import attrs
 
 from condor_actors.wire.certificates.trust import ROLES
+from condor_actors.own_files import replace_own
 
 PREFIX = "condor1."
 DEFAULT_LIFE_S = 3600.0
@@ -114,10 +115,7 @@ class TokenStore:
                       secret=secrets.token_urlsafe(24))
         record = {"hash": _hash(token.secret), "ends_s": self._clock() + life_s, "roles": list(roles), "stay_s": stay_s}
         path = self._path(token.token_id)
-        fresh = path.with_suffix(".new")
-        fresh.touch(mode=0o600)
-        fresh.write_text(json.dumps(record))
-        fresh.replace(path)
+        replace_own(path, json.dumps(record).encode(), 0o600)
         return token
 
     def redeem(self, token_id: str, secret: str) -> Grant:

@@ -22,9 +22,10 @@ import pytest
 from inotify_simple import INotify, flags
 
 from condor_actors.config import load_config
-from condor_actors.machine.privilege.ownership import make_own, open_guarded
+from condor_actors.machine.privilege.ownership import make_own
 from condor_actors.machine.privilege.pool_account import PoolAccount
 from condor_actors.machine.supervisor.before_startd_drops import before_startd_drops
+from condor_actors.own_files import open_guarded
 from tests.harness.root_helper import (
     ALICE,
     GIVE,

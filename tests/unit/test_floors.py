@@ -14,6 +14,7 @@ FLOORS = {
     "durable": 0,
     "effects": 0,
     "numerals": 0,
+    "own_files": 0,
     "messages": 0,
     "config": 0,
     "cores": 1,
@@ -33,8 +34,8 @@ FLOORS = {
     "master_worker": 5,
     "simulation": 5,
 }
-NO_TWISTED = {"accounts", "addresses", "classads", "durable", "effects", "numerals", "messages", "config", "cores",
-              "dag", "submit"}
+NO_TWISTED = {"accounts", "addresses", "classads", "durable", "effects", "numerals", "own_files", "messages", "config",
+              "cores", "dag", "submit"}
 LARGEST_FOLDER = 25
 # Pieces that several daemons' cores read.
 SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "chirp_protocol", "cron_schedule", "devices",
@@ -42,6 +43,7 @@ SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "chirp_protoc
                 "flocking", "rights", "secrets", "state_table", "submit_commands", "turn"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
 SIDEWAYS = {("classads", "accounts"), ("classads", "numerals"),
+            ("config", "own_files"), ("own_files", "durable"),
             ("config", "accounts"), ("config", "addresses"), ("config", "classads"),
             ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"), ("machine", "wire"), ("submit", "cores"),
             ("dag", "cores"), ("effects", "messages"), ("simulation", "services"), ("api", "tools"), ("compat", "api"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgramEnd", "room_bytes", "run_image_program", "sentence"]
 
-MEMORY_BYTES = 4 << 30
+MEMORY_BYTES = 1 << 30
 OPEN_FILES = 1024
 PIPE_BYTES = 32 * 1024
 """An order is never longer, so that it is in the pipe before its reader is there."""

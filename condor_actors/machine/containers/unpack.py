@@ -41,12 +41,18 @@ MOST_PARTS = 256
 MOST_LINKS = 40
 MOST_LAYERS = 256
 MOST_JSON_BYTES = 4 << 20
+MOST_HEADER_BYTES = 1 << 20
+"""Of what stands before an entry: a long name, attributes."""
+MOST_MEMBERS = 10_000
+"""Of an archive of layers, which has a few for each."""
 ENTRY_BYTES = 4096
 BLOCK_BYTES = 1 << 20
 REPORT_BYTES = 32 * 1024
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 COMPRESSIONS = (bz2, gzip, lzma)
 """What tarfile would look for on the disk later, where the account may see nothing."""
+HEADERS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE,
+           tarfile.SOLARIS_XHDTYPE)
 ZSTD = b"\x28\xb5\x2f\xfd"
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -120,6 +126,41 @@ class Budget:
                            "(CONTAINER_IMAGE_LIMIT, or the disk)")
         if self.left_entries < 0:
             raise BadImage(f"it has more than {MOST_ENTRIES:,} entries")
+
+
+class _Entry(tarfile.TarInfo):
+    """An entry whose header was looked at before anything is read by it.
+
+    Theory: the library takes a negative size, and goes back with it to what it has read, for ever; and it reads all
+    of a long name or of attributes into memory, whatever their size.
+    """
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Entry:
+        """An entry by its block.
+
+        Raises:
+            BadImage: it is larger than such an entry may be.
+        """
+        entry = super().frombuf(buf, encoding, errors)
+        checked(entry)
+        if entry.type in HEADERS and entry.size > MOST_HEADER_BYTES:
+            raise BadImage(f"the header of an entry has {entry.size:,} bytes")
+        return entry
+
+
+def checked(entry: tarfile.TarInfo) -> None:
+    """What its attributes say of its size may be no less than nothing either.
+
+    Raises:
+        BadImage: it is.
+    """
+    if entry.size < 0:
+        raise BadImage(f"its entry {entry.name[:200]!r} has the size {entry.size}")
+
+
+def _opened(stream: IO[bytes]) -> tarfile.TarFile:
+    return tarfile.open(fileobj=stream, mode="r:*", tarinfo=_Entry)
 
 
 def parts_of(name: str) -> list[str]:
@@ -221,6 +262,7 @@ def _remove(folder: int, name: str) -> None:
 def _apply(archive: tarfile.TarFile, tree: Tree, budget: Budget, *, layer: bool) -> None:
     """Put all entries of a tar into the tree."""
     for member in archive:
+        checked(member)
         budget.take(member.size if member.isreg() else 0)
         parts = parts_of(member.name)
         if not parts:
@@ -330,6 +372,22 @@ def _layers(archive: tarfile.TarFile, names: set[str]) -> tuple[list[str], dict[
     return [_blob(each["digest"]) for each in manifest["layers"]], _json(archive, _blob(manifest["config"]["digest"]))
 
 
+def _listed(archive: tarfile.TarFile) -> set[str]:
+    """Read all entries, of which the first are kept; which files there are that say of what kind the archive is."""
+    names, kept = set(), []
+    for count, member in enumerate(archive):
+        checked(member)
+        if count >= MOST_ENTRIES:
+            raise BadImage(f"it has more than {MOST_ENTRIES:,} entries")
+        if count < MOST_MEMBERS:
+            kept.append(member)
+        archive.members = []  # type: ignore[attr-defined]
+        if member.name in ("manifest.json", "oci-layout", "index.json"):
+            names.add(member.name)
+    archive.members = kept  # type: ignore[attr-defined]
+    return names
+
+
 def unpack(stream: IO[bytes], top: int, most_bytes: int) -> ImageFacts:
     """Unpack an image.
 
@@ -344,19 +402,13 @@ def unpack(stream: IO[bytes], top: int, most_bytes: int) -> ImageFacts:
     """
     budget = Budget(most_bytes)
     with understood(), contextlib.closing(Tree(top)) as tree:
-        with contextlib.closing(tarfile.open(fileobj=stream, mode="r:*")) as archive:
-            names, layered = set(), False
-            for count, member in enumerate(archive):
-                if count >= MOST_ENTRIES:
-                    raise BadImage(f"it has more than {MOST_ENTRIES:,} entries")
-                layered |= member.name in ("manifest.json", "oci-layout")
-                if member.name in ("manifest.json", "oci-layout", "index.json"):
-                    names.add(member.name)
-            found = _layers(archive, names) if layered else None
+        with contextlib.closing(_opened(stream)) as archive:
+            names = _listed(archive)
+            found = _layers(archive, names) if names & {"manifest.json", "oci-layout"} else None
             if found is not None:
                 return facts_of(_apply_layers(archive, found, tree, budget), budget)
         stream.seek(0)
-        with contextlib.closing(tarfile.open(fileobj=stream, mode="r:*")) as archive:
+        with contextlib.closing(_opened(stream)) as archive:
             _apply(archive, tree, budget, layer=False)
         return ImageFacts(size_bytes=budget.used_bytes)
 
@@ -366,6 +418,8 @@ def understood() -> Iterator[None]:
     """What the reading of an image raises that is none is a :class:`BadImage`."""
     try:
         yield
+    except MemoryError:
+        raise BadImage("it takes more memory to be read than an image may") from None
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise BadImage(f"it is no tar file that can be read: {error}") from None
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
@@ -395,7 +449,7 @@ def apply_layer(stream: IO[bytes], tree: Tree, budget: Budget) -> None:
     if stream.read(len(ZSTD)) == ZSTD:
         raise BadImage("a layer of it is compressed with zstd, which is not unpacked here: have it built with gzip")
     stream.seek(0)
-    with contextlib.closing(tarfile.open(fileobj=stream, mode="r:*")) as layer:
+    with contextlib.closing(_opened(stream)) as layer:
         _apply(layer, tree, budget, layer=True)
 
 

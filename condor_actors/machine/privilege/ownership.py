@@ -11,7 +11,6 @@ root could have laid is refused.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 from collections.abc import Iterable
@@ -19,8 +18,9 @@ from pathlib import Path
 
 from condor_actors.config import Config
 from condor_actors.machine.privilege.pool_account import PoolAccount
+from condor_actors.own_files import open_guarded
 
-__all__ = ["give_files", "give_to_pool", "make_own", "open_guarded", "pool_folders"]
+__all__ = ["give_files", "give_to_pool", "make_own", "pool_folders"]
 
 FOLDERS = ("LOG", "RUN", "SPOOL", "EXECUTE", "PERSISTENT_CONFIG_DIR")
 KEYS = ("POOL_CA", "POOL_CA_KEY", "HOST_CERTIFICATE", "HOST_KEY", "POOL_TOKENS", "SEC_TOKEN_POOL_SIGNING_KEY_FILE")
@@ -28,7 +28,6 @@ TOO_WIDE = frozenset(map(Path, ("/", "/bin", "/boot", "/dev", "/etc", "/home", "
                                 "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/run",
                                 "/var/spool", "/var/tmp")))
 """Never given away, whatever the configuration says."""
-MOST_STEPS = 200
 
 
 def pool_folders(config: Config) -> tuple[Path, ...]:
@@ -52,58 +51,6 @@ def give_to_pool(config: Config, account: PoolAccount) -> int:
     for name in ("LOG", "RUN", "SPOOL"):
         os.close(open_guarded(config.path(name), make=True))
     return sum(_give(folder, account) for folder in pool_folders(config))
-
-
-def open_guarded(path: Path, *, make: bool = False) -> int:
-    """Open a folder as root, over no link but root's own.
-
-    Args:
-        path: absolute.
-        make: make what is missing of it, as root's.
-
-    Raises:
-        PermissionError: there is a link on the way that another account could have laid.
-        OSError: it is not there, or is no folder.
-    """
-    parts = [part for part in reversed(os.path.normpath(path).split("/")) if part]
-    at = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for _ in range(MOST_STEPS):
-        if not parts:
-            return at
-        above, name = at, parts.pop()
-        try:
-            at = _step(above, name, parts, make=make)
-        except PermissionError as error:
-            raise PermissionError(error.errno, f"root does not go there: {error.strerror}", str(path)) from None
-        finally:
-            os.close(above)
-    os.close(at)
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-
-
-def _step(above: int, name: str, parts: list[str], *, make: bool) -> int:
-    """One folder further; over a link its words are put before the others."""
-    if make:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, 0o755, dir_fd=above)
-    try:
-        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-            raise
-        target = os.readlink(name, dir_fd=above) if _is_link(above, name) else ""
-        if not target:
-            raise
-    folder, link = os.fstat(above), os.stat(name, dir_fd=above, follow_symlinks=False)
-    shared = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not folder.st_mode & stat.S_ISVTX
-    if folder.st_uid or link.st_uid or shared:
-        raise PermissionError(errno.EPERM, f"the link {name} on the way could be another account's")
-    parts += [part for part in reversed(target.split("/")) if part not in ("", ".")]
-    return os.open("/" if target.startswith("/") else ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
-
-
-def _is_link(folder: int, name: str) -> bool:
-    return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
 def make_own(folder: Path, account: PoolAccount) -> str:

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 from condor_actors.config import Config
 from condor_actors.machine.supervisor.process_marks import KeptProcess, started_at_s
 from condor_actors.machine.supervisor.surviving_processes import Ended, KeptProcesses
+from condor_actors.own_files import read_own
 
 __all__ = ["Host", "RealHost", "last_lines", "notify"]
 
@@ -156,10 +157,7 @@ def notify(text: str, environ: Mapping[str, str]) -> None:
 def last_lines(path: Path, count: int, *, most_bytes: int = 65536) -> list[str]:
     """The last lines of a file; none when it cannot be read."""
     try:
-        with path.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(file.tell() - most_bytes, 0))
-            content = file.read()
+        content = read_own(path, last=most_bytes)
     except OSError:
         return []
     return content.decode(errors="replace").splitlines()[-count:] if count else []

@@ -13,8 +13,8 @@ from typing import Final
 import attrs
 
 __all__ = [
-    "MARK", "KeptProcess", "all_processes", "command_line", "environment_of", "marked_processes", "start_ticks",
-    "started_at_s",
+    "MARK", "KeptProcess", "all_processes", "command_line", "environment_of", "marked_processes", "real_uid",
+    "start_ticks", "started_at_s",
 ]
 
 MARK: Final = "CONDOR_KEPT"
@@ -70,6 +70,15 @@ def environment_of(pid: int) -> list[bytes]:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return []
+
+
+def real_uid(pid: int) -> int | None:
+    """Whose process it is; None when it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Uid:")), None)
 
 
 def command_line(pid: int) -> list[str]:

@@ -8,10 +8,11 @@ started just before a crash, and so not recorded, is found by the mark in its en
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ from condor_actors.machine.supervisor.process_marks import (
     MARK,
     KeptProcess,
     command_line,
+    environment_of,
     marked_processes,
+    real_uid,
     start_ticks,
 )
+from condor_actors.own_files import open_own, read_own, replace_own
 
 __all__ = ["Ended", "KeptProcesses"]
 
@@ -69,9 +73,11 @@ class KeptProcesses:
     Args:
         reactor: the real one.
         record: the file that says what runs.
+        accounts: whose processes they may be besides this one's.
     """
 
-    def __init__(self, reactor: IReactorFDSet, record: Path) -> None:
+    def __init__(self, reactor: IReactorFDSet, record: Path, accounts: Collection[int] = ()) -> None:
+        self._accounts = {os.getuid(), *accounts}
         self._reactor = reactor
         self._record = record
         self._running: dict[str, KeptProcess] = {}
@@ -97,7 +103,7 @@ class KeptProcesses:
             OSError: it cannot be started.
         """
         marked = {**environment, MARK: f"{self._record}:{name}"}
-        output = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        output = open_own(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         try:
             server = fork_server.server()
             birth = server.birth(command, marked, output) if server is not None else None
@@ -120,14 +126,21 @@ class KeptProcesses:
                 descendant of it; only asked about processes that are not in the record.
         """
         for process in self._recorded():
-            if start_ticks(process.pid) == process.ticks:
+            if start_ticks(process.pid) == process.ticks and self._is_believed(process):
                 self._watch(process, ended, keep_record=True)
         for pid, name in marked_processes(str(self._record)).items():
             ticks = start_ticks(pid)
-            if name not in self._running and ticks is not None and is_ours(name, command_line(pid)):
+            if name not in self._running and ticks is not None and is_ours(name, command_line(pid)) and (
+                    real_uid(pid) in self._accounts):
                 self._watch(KeptProcess(name, pid, ticks), ended, keep_record=True)
         self._write()
         return tuple(self._running.values())
+
+    def _is_believed(self, process: KeptProcess) -> bool:
+        """Whether the record is to be believed: others than root can write it, who must not choose whom root ends."""
+        return os.geteuid() != 0 or (
+            real_uid(process.pid) in self._accounts
+            and os.fsencode(f"{MARK}={self._record}:{process.name}") in environment_of(process.pid))
 
     def signal(self, name: str, number: int) -> None:
         """Send a signal to exactly that process; one that is gone is no error."""
@@ -164,7 +177,7 @@ class KeptProcesses:
 
     def _recorded(self) -> list[KeptProcess]:
         try:
-            content: Any = json.loads(self._record.read_text())
+            content: Any = json.loads(read_own(self._record) or b"{}")
             return [KeptProcess(name, int(entry["pid"]), int(entry["ticks"])) for name, entry in content.items()]
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return []
@@ -172,12 +185,8 @@ class KeptProcesses:
     def _write(self) -> None:
         """Replace the record. A disk that is full costs nothing but the record: the marks find the processes too."""
         content = {process.name: {"pid": process.pid, "ticks": process.ticks} for process in self._running.values()}
-        fresh = self._record.with_name(f".{self._record.name}.{os.getpid()}")
-        try:
-            fresh.write_text(json.dumps(content, indent=1) + "\n")
-            fresh.replace(self._record)
-        except OSError:
-            fresh.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            replace_own(self._record, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def _executed(command: Sequence[str], environment: Mapping[str, str], output: int) -> int:

@@ -25,6 +25,7 @@ from twisted.python.logfile import LogFile
 from zope.interface import implementer
 
 from condor_actors.config import Config
+from condor_actors.own_files import open_own
 
 BURST = 1_000
 """Lines of one kind in one second; what is beyond that is counted."""
@@ -32,6 +33,20 @@ RANK = {level: rank for rank, level in enumerate(LogLevel.iterconstants())}
 WORDS = {LogLevel.warn: "WARNING: ", LogLevel.error: "ERROR: ", LogLevel.critical: "ERROR: "}
 PLUMBING = ("twisted", "log_legacy", "condor.wire")
 """Loggers of these names and below tell of sockets that open and close: for debugging."""
+
+
+class _OwnFile(LogFile):
+    """One that nobody leads elsewhere while root still writes it."""
+
+    def _openFile(self) -> None:  # noqa: N802 - Twisted's
+        self.closed = False
+        descriptor = open_own(self.path, os.O_RDWR | os.O_CREAT)
+        if self.defaultMode is not None:  # that of the one which was put aside
+            with suppress(OSError):
+                os.fchmod(descriptor, self.defaultMode)
+        self._file = os.fdopen(descriptor, "rb+", 0)
+        self._file.seek(0, os.SEEK_END)
+        self.size = self._file.tell()
 
 
 @implementer(ILogObserver)
@@ -48,7 +63,8 @@ class RotatingLog:
     def __init__(self, path: Path, max_bytes: int | None, keep: int, form: Callable[[LogEvent], str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._form = form
-        self._file = LogFile(path.name, str(path.parent), rotateLength=max_bytes, maxRotatedFiles=max(keep, 1))
+        make: Any = _OwnFile
+        self._file: Any = make(path.name, str(path.parent), rotateLength=max_bytes, maxRotatedFiles=max(keep, 1))
 
     def __call__(self, event: LogEvent) -> None:
         """One event; a log that cannot be written must not stop the daemon."""

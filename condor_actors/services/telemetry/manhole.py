@@ -49,6 +49,8 @@ from zope.interface import implementer
 from condor_actors.actors import Daemon
 from condor_actors.config import Config
 from condor_actors.services.telemetry.audit import AuditLog
+from condor_actors.own_files import replace_own
+from condor_actors.wire.acceptor import BACKLOG, UnixDoor
 
 log = Logger("condor.manhole")
 HELP = (__doc__ or "").partition("\n\n")[2].partition("\n\n")[2]
@@ -292,17 +294,14 @@ def open_manhole(config: Config, name: str, daemon: Daemon, reactor: Any, post: 
     factory.publicKeys, factory.privateKeys = {kind: key.public()}, {kind: key}
     address_file = run / f"{name}.manhole"
     if config.text("MANHOLE") == "loopback":
-        port = reactor.listenTCP(0, factory, interface="127.0.0.1")
+        port: Any = reactor.listenTCP(0, factory, interface="127.0.0.1")
         where = f"127.0.0.1:{port.getHost().port}"
     else:
         path = run / f"{name}.manhole.sock"
         path.unlink(missing_ok=True)
-        old = os.umask(0o177)
-        try:
-            port = reactor.listenUNIX(str(path), factory, mode=0o600)
-        finally:
-            os.umask(old)
+        port = UnixDoor(os.fsencode(path), factory, BACKLOG, 0o600, reactor)
+        port.startListening()
         where = f"unix:{path}"
-    address_file.write_text(where + "\n")
+    replace_own(address_file, f"{where}\n".encode())
     log.info("the manhole is open at {where}", where=where)
     return Manhole(port, address_file)

@@ -30,6 +30,7 @@ from condor_actors.machine.supervisor.process_marks import (
     start_ticks,
 )
 from condor_actors.machine.supervisor.process_titles import ROOM
+from condor_actors.own_files import open_own
 from condor_actors.tools.lib.command import framed
 from condor_actors.tools.lib.personal_setup import PersonalFiles, Setup, SetupError, default_folder
 from condor_actors.tools.lib.ready_channel import ReadyChannel
@@ -57,6 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = command_parser().parse_args(sys.argv[1:] if arguments is None else arguments)
     files = PersonalFiles(Path(options.dir).expanduser().absolute() if options.dir else default_folder())
     try:
+        files.check_whose()
         if options.command == "start":
             return start(files, options.slots, options.config)
         if options.command == "env":
@@ -147,7 +149,7 @@ def _start_master(files: PersonalFiles, until_s: float) -> None:
         errors = files.log / "MasterLog.stderr"
         environ = {**os.environ, "CONDOR_CONFIG": str(files.config), "NOTIFY_SOCKET": channel.address}
         environ.pop("CONDOR_MASTER_SOCKET", None)
-        with errors.open("wb") as output:
+        with open(open_own(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "condor_actors.services", "master", *ROOM], env=environ, cwd="/",
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
@@ -343,9 +345,12 @@ def _master_pid(files: PersonalFiles) -> int | None:
         from condor_actors.messages.admin import Ping
 
         try:
-            return int(client.ask("admin", Ping(), timeout_s=ANSWER_S).pid)
+            pid = int(client.ask("admin", Ping(), timeout_s=ANSWER_S).pid)
         except WireError:
-            return next((pid for pid, name in _ours(files).items() if name == "master"), None)
+            pid = 0
+        if client.local_peer() in ((pid, 0), (pid, os.geteuid())):  # others write to the folder of root's sockets
+            return pid
+        return next((pid for pid, name in _ours(files).items() if name == "master"), None)
 
 
 def _answers(files: PersonalFiles) -> bool:

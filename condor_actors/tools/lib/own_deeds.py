@@ -54,8 +54,9 @@ def note_deed(config: Config, action: str, what: str) -> None:
 
 def _prepare(config: Config, folder: Path) -> None:
     """As root: the folder, over no link of the pool's account."""
-    from condor_actors.machine.privilege.ownership import make_own, open_guarded
+    from condor_actors.machine.privilege.ownership import make_own
     from condor_actors.machine.privilege.pool_account import pool_account
+    from condor_actors.own_files import open_guarded
 
     account = pool_account(config)
     if account is None:
