@@ -94,6 +94,9 @@ class HomeRights:
             return ChirpError.NOT_AUTHORIZED
         if len(call.numbers) != NUMBERS.get(call.verb, 0) or not call.path:
             return ChirpError.INVALID_REQUEST
+        if call.verb in ("truncate", "ftruncate") and self._most_bytes is not None and (
+                call.numbers[-1] > self._most_bytes):
+            return ChirpError.NO_SPACE
         if call.verb == "write":
             self.written_bytes += len(call.data)
             if self._most_bytes is not None and self.written_bytes > self._most_bytes:

@@ -3,7 +3,8 @@
 Theory: every path is turned into an open descriptor first (``O_PATH``), and the kernel is asked where that is; only
 what lies below one of the run's folders is used, and by that descriptor, so nothing changes between the check and the
 use.  Links are followed as long as they stay below.  A run makes links only that point below whatever is done to them
-later: to a path without ``..``.  What is no plain file or folder is not opened, and nothing below ``/proc``, ``/sys``
+later: to a path without ``..``; and links with ``..`` of the owner's, which stay below where they are, are not moved to
+where they would not.  Of what is not below nothing is said, not even whether it is there.  What is no plain file or folder is not opened, and nothing below ``/proc``, ``/sys``
 and ``/dev`` is anybody's file.  All of this runs in a worker, with the rights of the job's owner.
 """
 
@@ -13,17 +14,19 @@ import contextlib
 import ctypes
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from condor_actors.actors.workers import touching
 from condor_actors.cores.chirp_protocol import PIECE_BYTES, ChirpError, code_of
+from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.messages.run import ChirpCall, ChirpResult
 
 __all__ = ["ChirpFiles"]
 
 MOST_OPEN = 64
+MOST_LOOKED_AT = 20_000
+"""Entries of a folder that is moved upwards."""
 MOST_LISTING_BYTES = 256 * 1024
 NOT_FILES = ("/proc", "/sys", "/dev")
 QUIETLY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -61,7 +64,7 @@ class ChirpFiles:
             if error.errno == errno.ETIMEDOUT:
                 raise
             return ChirpResult(value=code_of(error.errno))
-        except (ValueError, OverflowError):
+        except (ValueError, OverflowError, RecursionError):
             return ChirpResult(value=ChirpError.INVALID_REQUEST)
 
     def close_all(self) -> None:
@@ -79,18 +82,44 @@ class ChirpFiles:
         Raises:
             PermissionError: not below the run's folders.
         """
-        if self._real is None:  # once: what a run does below them moves none of them elsewhere
-            self._real = tuple(os.path.realpath(folder) for folder in self._folders)
-        real = os.readlink(_by(descriptor))
-        if not any(_below(real, folder) for folder in self._real) or any(
-                _below(real, place) for place in NOT_FILES):
+        return self._check_place(os.readlink(_by(descriptor)), path)
+
+    def _check_place(self, real: str, path: str) -> str:
+        if not self._above(real) or any(_below(real, place) for place in NOT_FILES):
             raise PermissionError(errno.EACCES, "not below the job's folders", path)
         return real
+
+    def _above(self, real: str) -> list[str]:
+        """Those of the run's folders that a place is below."""
+        if self._real is None:  # once: what a run does below them moves none of them elsewhere
+            self._real = tuple(os.path.realpath(folder) for folder in self._folders)
+        return [folder for folder in self._real if _below(real, folder)]
+
+    def _check_move(self, folder: int, name: str, new_folder: int, path: str) -> None:
+        """A link that leads upwards gets no nearer to the end of the run's folders, nor does a folder with one.
+
+        Raises:
+            PermissionError: it would.
+        """
+        old, new = (self._depth(os.readlink(_by(each))) for each in (folder, new_folder))
+        if new < old and _leads_upwards(f"{_by(folder)}/{name}"):
+            raise PermissionError(errno.EACCES, "a link in it could lead out of the job's folders", path)
+
+    def _depth(self, real: str) -> int:
+        return min(len(real[len(folder.rstrip("/")):].split("/")) for folder in self._above(real))
+
+    def _look(self, path: str, flags: int) -> int:
+        """Open for looking; why that fails is said only of what would be below the run's folders."""
+        try:
+            return os.open(path, flags)
+        except OSError:
+            self._check_place(os.path.realpath(path), path)
+            raise
 
     @contextlib.contextmanager
     def _at(self, path: str) -> Iterator[int]:
         """What a path leads to, for looking."""
-        descriptor = os.open(os.path.join(self._iwd, path), LOOKING)
+        descriptor = self._look(os.path.join(self._iwd, path), LOOKING)
         try:
             self._check(descriptor, path)
             yield descriptor
@@ -107,7 +136,7 @@ class ChirpFiles:
         folder, name = os.path.split(os.path.join(self._iwd, path).rstrip("/"))
         if name in ("", ".", ".."):
             raise OSError(errno.EINVAL, "no name", path)
-        descriptor = os.open(folder or "/", LOOKING | os.O_DIRECTORY)
+        descriptor = self._look(folder or "/", LOOKING | os.O_DIRECTORY)
         try:
             self._check(descriptor, path)
             yield descriptor, name
@@ -213,10 +242,10 @@ class ChirpFiles:
 
     def _do_rmall(self, call: ChirpCall) -> ChirpResult:
         with self._named(call.path) as (folder, name):
-            if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                shutil.rmtree(name, dir_fd=folder)
-            else:
+            if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                 os.unlink(name, dir_fd=folder)
+            elif not remove_tree(f"{_by(folder)}/{name}"):
+                raise PermissionError(errno.EACCES, "not all of it can be removed", call.path)
         return ChirpResult(value=0)
 
     def _do_mkdir(self, call: ChirpCall) -> ChirpResult:
@@ -226,11 +255,13 @@ class ChirpFiles:
 
     def _do_rename(self, call: ChirpCall) -> ChirpResult:
         with self._named(call.path) as (folder, name), self._named(call.other) as (new_folder, new_name):
+            self._check_move(folder, name, new_folder, call.path)
             os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
         return ChirpResult(value=0)
 
     def _do_link(self, call: ChirpCall) -> ChirpResult:
         with self._named(call.path) as (folder, name), self._named(call.other) as (new_folder, new_name):
+            self._check_move(folder, name, new_folder, call.path)
             os.link(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder, follow_symlinks=False)
         return ChirpResult(value=0)
 
@@ -330,6 +361,25 @@ class ChirpFiles:
 
 def _below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _leads_upwards(top: str) -> bool:
+    """Whether something is, or has in it, a link with ``..`` in it; of what is too much to look at, true."""
+    waiting, left = [top], MOST_LOOKED_AT
+    while waiting:
+        path = waiting.pop()
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode) and ".." in os.readlink(path).split("/"):
+            return True
+        if stat.S_ISDIR(mode):
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    left -= 1
+                    if left < 0:
+                        return True
+                    if entry.is_symlink() or entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+    return False
 
 
 def _by(descriptor: int) -> str:
