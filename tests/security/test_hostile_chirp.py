@@ -62,7 +62,7 @@ def test_down_and_aside_it_leads_no_further_out(files: ChirpFiles, job: Path) ->
 
 
 @pytest.mark.parametrize("verb", ["stat", "lstat", "open", "getdir", "access", "rename", "unlink"])
-@pytest.mark.parametrize("there, absent", [
+@pytest.mark.parametrize(("there", "absent"), [
     ("/etc/passwd", "/etc/nothing"), ("/etc/passwd/x", "/etc/nothing/x"), ("../thesis", "../nothing"),
     ("package/../../thesis", "package/../../nothing"), ("out/thesis", "out/nothing"), ("out/thesis/x", "out/nothing/x"),
 ])
@@ -85,7 +85,7 @@ def test_a_tree_of_any_depth_is_removed(files: ChirpFiles, job: Path) -> None:
     assert not (job / "tree").exists()
 
 
-@pytest.mark.parametrize("verb, numbers", [("truncate", (2 << 20,)), ("ftruncate", (1, 2 << 20))])
+@pytest.mark.parametrize(("verb", "numbers"), [("truncate", (2 << 20,)), ("ftruncate", (1, 2 << 20))])
 def test_what_it_may_write_bounds_what_it_may_lengthen(verb: str, numbers: tuple[int, ...]) -> None:
     job = ClassAd({"WantIOProxy": True, "Iwd": "/home/job", "MaxTransferOutputMB": 1})
     assert HomeRights(job, ChirpLimits()).refusal(call(verb, "file", *numbers), 0.0) == ChirpError.NO_SPACE

@@ -2,10 +2,11 @@
 
 Theory: every path is turned into an open descriptor first (``O_PATH``), and the kernel is asked where that is; only
 what lies below one of the run's folders is used, and by that descriptor, so nothing changes between the check and the
-use.  Links are followed as long as they stay below.  A run makes links only that point below whatever is done to them
-later: to a path without ``..``; and links with ``..`` of the owner's, which stay below where they are, are not moved to
-where they would not.  Of what is not below nothing is said, not even whether it is there.  What is no plain file or folder is not opened, and nothing below ``/proc``, ``/sys``
-and ``/dev`` is anybody's file.  All of this runs in a worker, with the rights of the job's owner.
+use. Links are followed as long as they stay below. A run makes links only that point below whatever is done to them
+later: to a path without ``..``; and links with ``..`` of the owner's, which stay below where they are, are not moved
+to where they would not. Of what is not below nothing is said, not even whether it is there. What is no plain file or
+folder is not opened, and nothing below ``/proc``, ``/sys`` and ``/dev`` is anybody's file. All of this runs in a
+worker, with the rights of the job's owner.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ from condor_actors.transfer.spool_files import inputs_of, sent_names
 __all__ = ["CondorRun"]
 
 MOST_NUMBERS = 1000
+MOST_HELD_BYTES = 64 << 20
 FileRow = tuple[str, int, int]
 
 
@@ -344,6 +345,8 @@ def _fetch(line: Line, file: tuple[int, str, int], place: str, mode: int) -> Non
     number, name, size = file
     target = os.path.realpath(place)
     if os.path.exists(target) and not os.path.isfile(target):  # a device, or a pipe: nothing takes its place
+        if size > MOST_HELD_BYTES:
+            raise FileTrouble(f"the output {name[:200]} has {size} bytes, and {target} is no file that could take them")
         held = bytearray()
         line.fetch(number, name, size, held.extend)
         write_whole(target, bytes(held))

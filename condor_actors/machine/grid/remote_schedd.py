@@ -48,6 +48,7 @@ FRESH_S = 30.0
 """A kept line that was silent for longer may have been cut."""
 MOST_PAGES = 1000
 MOST_FILES = 100_000
+MOST_JOBS = 1_000_000
 T = TypeVar("T")
 
 
@@ -99,16 +100,18 @@ class Line:
 
     def all_jobs(self, home: str) -> dict[str, tuple[RemoteJob, ...]]:
         """The jobs in its queue that were handed on from here, by their runs."""
-        found: dict[str, tuple[RemoteJob, ...]] = {}
-        cursor = ""
+        found: dict[str, list[RemoteJob]] = {}
+        cursor, left = "", MOST_JOBS
         for _ in range(MOST_PAGES):
             page = self.ask(QueryJobs(constraint=question_for(home), projection=PROJECTION, cursor=cursor), "JobsPage")
             for job in map(read_job, page.ads):
                 if job is not None:
-                    found[job.run] = (*found.get(job.run, ()), job)
-            cursor = page.cursor
+                    found.setdefault(job.run, []).append(job)
+            cursor, left = page.cursor, left - len(page.ads)
             if not cursor:
-                return found
+                return {run: tuple(jobs) for run, jobs in found.items()}
+            if left < 0:
+                break
         raise ScheddFailed("the other schedd does not come to the end of its queue", transient=True)
 
     def reserve(self) -> int:

@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 from condor_actors.actors.workers import at_once
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow import grid_events as gr
-from condor_actors.cores.shadow.condor_jobs import PROJECTION
+from condor_actors.cores.shadow.condor_jobs import PROJECTION, STDOUT
 from condor_actors.cores.shadow.grid_events import GridSettings
 from condor_actors.daemons.shadow.condor_run import CondorRun
 from condor_actors.daemons.shadow.grid_manager import GridEdges
@@ -225,6 +225,18 @@ def test_more_bytes_than_it_said(tmp_path: Path, schedd: PlayedSchedd) -> None:
     schedd.files["made"] = b"four"
     assert run.does("bring", 0) == gr.Brought()
     assert (run.home / "made").stat().st_mode & 0o7777 == 0o755
+
+
+def test_bytes_without_end_for_what_is_no_file(tmp_path: Path, schedd: PlayedSchedd) -> None:
+    """A pipe in the place of the output: nothing can be put there but what was held in memory."""
+    run = Run(tmp_path, schedd)
+    os.mkfifo(run.home / "out")
+    run.does("prepare")
+    run.does("submit")
+    schedd.listing = ((STDOUT, 1 << 40, 0o644),)
+    failed = run.does("bring", 0)
+    assert isinstance(failed, gr.FilesFailed)
+    assert "is no file that could take them" in failed.reason
 
 
 @pytest.mark.parametrize(("facts", "files", "said"), [
