@@ -21,7 +21,6 @@ from condor_actors.machine.run.confinement import reachable
 from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.machine.run.users import Account, acting_as, open_as
 from condor_actors.messages.manifest import FileEntry
-from condor_actors.own_files import open_guarded
 from condor_actors.transfer.beneath import NO_LINKS, LeadsOut, open_beneath
 from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out

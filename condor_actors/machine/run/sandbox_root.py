@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from condor_actors.machine.privilege.ownership import open_guarded
 from condor_actors.machine.privilege.pool_account import PoolAccount
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account
+from condor_actors.own_files import open_guarded
 
 __all__ = ["PREFIX", "SandboxRoot", "places_of_sandboxes"]
 
