@@ -248,7 +248,7 @@ class TcpDoor(_Few, tcp.Port):
 
 
 class UnixDoor(_Few, unix.Port):
-    """As :meth:`reactor.listenUNIX` makes, with its mode from the beginning.
+    """As ``reactor.listenUNIX`` makes, with its mode from the beginning.
 
     Twisted changes it by its name afterwards, which in a folder of another account may be a link by then.
 

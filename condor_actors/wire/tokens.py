@@ -20,8 +20,8 @@ from pathlib import Path
 
 import attrs
 
-from condor_actors.wire.certificates.trust import ROLES
 from condor_actors.own_files import replace_own
+from condor_actors.wire.certificates.trust import ROLES
 
 PREFIX = "condor1."
 DEFAULT_LIFE_S = 3600.0

@@ -26,8 +26,8 @@ from condor_actors.machine.supervisor.master_host import last_lines
 from condor_actors.machine.supervisor.process_marks import MARK, start_ticks
 from condor_actors.machine.supervisor.surviving_processes import KeptProcesses
 from condor_actors.own_files import open_own, read_own, replace_own
-from condor_actors.services.logs import RotatingLog
 from condor_actors.services.settings import settings_file, store_setting
+from condor_actors.services.telemetry.logs import RotatingLog
 from condor_actors.services.world import write_whole as write_address
 from condor_actors.wire.post_office import PostOffice
 from condor_actors.wire.tokens import TokenStore

@@ -7,6 +7,7 @@ import enum
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -122,13 +123,14 @@ class PersonalPool:
             return self
         self.initialize()
         self.state = PersonalPoolState.STARTING
-        extra = self.local_dir / "program.config"
-        extra.write_text(self._settings)
-        try:
-            self._run("start", "--config", str(extra))
-        except BaseException:
-            self.stop()
-            raise
+        with tempfile.NamedTemporaryFile("w", prefix="condor-personal-") as extra:
+            extra.write(self._settings)
+            extra.flush()
+            try:
+                self._run("start", "--config", extra.name)
+            except BaseException:
+                self.stop()
+                raise
         self.state = PersonalPoolState.READY
         htcondor2.reload_config()
         return self

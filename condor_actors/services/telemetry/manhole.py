@@ -48,8 +48,8 @@ from zope.interface import implementer
 
 from condor_actors.actors import Daemon
 from condor_actors.config import Config
-from condor_actors.services.telemetry.audit import AuditLog
 from condor_actors.own_files import replace_own
+from condor_actors.services.telemetry.audit import AuditLog
 from condor_actors.wire.acceptor import BACKLOG, UnixDoor
 
 log = Logger("condor.manhole")
