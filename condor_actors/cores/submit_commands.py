@@ -99,7 +99,10 @@ max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
 docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch;
 grid_resource GridResource; batch_extra_submit_args BatchExtraSubmitArgs; batch_project BatchProject;
-batch_queue BatchQueue; batch_runtime BatchRuntime; remote_universe; remote_requirements; remote_<attribute>
+batch_queue BatchQueue; batch_runtime BatchRuntime; output_destination OutputDestination;
+aws_access_key_id_file EC2AccessKeyId; aws_secret_access_key_file EC2SecretAccessKey; aws_region AWSRegion;
+s3_access_key_id_file; s3_secret_access_key_file; gs_access_key_id_file; gs_secret_access_key_file;
+remote_universe; remote_requirements; remote_<attribute>
 """
 
 _IGNORED: tuple[tuple[str, str], ...] = (
@@ -125,8 +128,7 @@ _OAUTH_INSTEAD = "Put a token of limited rights into a file of transfer_input_fi
 _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("arc_application; arc_data_staging; arc_resources; arc_rte; azure_admin_key; "
      "azure_admin_username; azure_auth_file; azure_image; azure_location; azure_size; "
-     "cloud_label_<name>; cloud_label_names; aws_access_key_id_file; "
-     "aws_region AWSRegion; aws_secret_access_key_file; ec2_access_key_id; ec2_ami_id; ec2_availability_zone; "
+     "cloud_label_<name>; cloud_label_names; ec2_access_key_id; ec2_ami_id; ec2_availability_zone; "
      "ec2_block_device_mapping; ec2_ebs_volumes; ec2_elastic_ip; ec2_iam_profile_arn; ec2_iam_profile_name; "
      "ec2_instance_type; ec2_keypair; ec2_keypair_file; ec2_parameter_<name>; ec2_parameter_names; "
      "ec2_secret_access_key; ec2_security_groups; ec2_security_ids; ec2_spot_price; ec2_tag_<name>; ec2_tag_names; "
@@ -134,9 +136,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "gce_json_file; gce_machine_type; gce_metadata; gce_metadata_file; gce_preemptible; WantNameTag; "
      "delegate_job_GSI_credentials_lifetime; remote_grid_resource; remote_remote_grid_resource",
      _GRID, _GRID_INSTEAD),
-    ("gs_access_key_id_file; gs_secret_access_key_file; s3_access_key_id_file EC2AccessKeyId; "
-     "s3_secret_access_key_file EC2SecretAccessKey", "nothing signs requests to object stores",
-     "Use a URL that carries its own signature, or fetch the file in the job."),
     ("docker_image DockerImage; docker_pull_policy DockerPullPolicy; "
      "docker_override_entrypoint DockerOverrideEntrypoint",
      _DOCKER, _DOCKER_INSTEAD),
@@ -159,8 +158,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "universe alone, and no scripts are run around its nodes", "Use universe = parallel with machine_count."),
     ("checkpoint_destination CheckpointDestination", "checkpoints are kept by the submit machine",
      "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
-    ("output_destination OutputDestination", "output is brought to the submit machine",
-     "Name a folder with output_directory."),
     ("transfer_plugins TransferPlugins", "a job brings no transfer programs of its own",
      "Fetch the file in the job, or use http and https URLs."),
     ("public_input_files PublicInputFiles", "no public cache is kept",

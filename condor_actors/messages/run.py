@@ -15,6 +15,8 @@ from condor_actors.messages.codec import message
 from condor_actors.messages.manifest import FileEntry
 
 PATH_BYTES = 8192
+MOST_SIGNED = 50
+"""Outputs that one question is about."""
 PERIODIC = "periodic"
 """The reason of a :class:`CheckpointRun` that the machine's or the job's policy wants."""
 GANG_NAME_BYTES = 200
@@ -306,6 +308,42 @@ class Reattached:
     run_id: str
     pid: int
     ended: bool = False
+
+
+@message
+@attrs.frozen(kw_only=True)
+class SignUploads:
+    """Starter to shadow: URLs for these outputs, as the job's ad has them, with which they can be sent now.
+
+    Answer: :class:`UploadsSigned`.
+
+    Attributes:
+        paths: in the sandbox.
+    """
+
+    KIND: ClassVar[str] = "condor.run.SignUploads"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    paths: tuple[str, ...] = attrs.field(validator=max_len(MOST_SIGNED))
+
+
+@message
+@attrs.frozen(kw_only=True)
+class UploadsSigned:
+    """Shadow to starter: where the outputs are to be sent.
+
+    Attributes:
+        urls: one for each path; problem: why there are none.
+    """
+
+    KIND: ClassVar[str] = "condor.run.UploadsSigned"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    urls: tuple[str, ...] = attrs.field(default=(), validator=max_len(MOST_SIGNED))
+    problem: str = ""
 
 
 @message

@@ -25,10 +25,12 @@ from __future__ import annotations
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr
+from condor_actors.cores.object_store import is_object
 from condor_actors.messages.codes import Universe
-from condor_actors.messages.references.urls import scheme_of, travels_as_url
+from condor_actors.messages.references.urls import scheme_of
 from condor_actors.submit.build_context import BuildContext, assigns, parsed
 from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.urls import urls_of
 
 _OPSYS = ("opsys", "opsysandver", "opsyslongname", "opsysshortname", "opsysname", "opsyslegacy")
 _DEFERRAL = (
@@ -192,7 +194,4 @@ def _files(context: BuildContext, spoken: frozenset[str]) -> list[str]:
 
 def _methods(context: BuildContext) -> list[str]:
     """URL schemes that the execute machine must be able to fetch or store, sorted."""
-    names: list[str] = str(context.get("TransferInput") or "").split(",")
-    names.append(str(context.get("OutputDestination") or ""))
-    names += [remap.partition("=")[2] for remap in str(context.get("TransferOutputRemaps") or "").split(";")]
-    return sorted({scheme_of(name.strip()) for name in names if travels_as_url(name.strip())})
+    return sorted({"https" if is_object(url) else scheme_of(url) for url in urls_of(context)})

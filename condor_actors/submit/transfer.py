@@ -9,6 +9,7 @@ from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_file, files_are_checked
 from condor_actors.submit.resources import quantity
 from condor_actors.submit.standard import standard_files_stay
+from condor_actors.submit.urls import check_urls
 
 SHOULD = {"yes": "YES", "true": "YES", "always": "YES", "no": "NO", "false": "NO", "never": "NO",
           "if_needed": "IF_NEEDED", "automatic": "IF_NEEDED"}  # fmt: skip
@@ -45,6 +46,7 @@ def transfer(context: BuildContext) -> None:
     _check_inputs(context, inputs)
     _sizes(context, inputs)
     if should == "NO":
+        check_urls(context)
         if context.text("transfer_executable") is not None and context.boolean("transfer_executable"):
             raise SubmitError(
                 "transfer_executable is True but should_transfer_files is NO, so the executable cannot travel; "
@@ -59,6 +61,7 @@ def transfer(context: BuildContext) -> None:
     if outputs_text is not None:
         context.set("TransferOutput", ",".join(listed(unquoted(outputs_text))))
     _remaps(context)
+    check_urls(context)
 
 
 def _policy(context: BuildContext, inputs: bool, outputs: bool) -> tuple[str, str]:

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.wire.certificates.authority import PoolFiles, create_pool
-from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
+from tests.pool_fixture import PersonalPool, open_to_jobs, until
 
 LARGE_BYTES = 192 << 20
 
@@ -110,36 +109,6 @@ def test_a_web_server_that_nobody_vouches_for_is_not_believed(pool: PersonalPool
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def test_a_web_server_that_the_administrator_vouches_for_is_believed(tmp_path: Path) -> None:
-    """https with an authority of one's own: AUTH_SSL_CLIENT_CAFILE names it."""
-    authority = PoolFiles.below(tmp_path / "authority")
-    create_pool(authority, "the library", ["localhost"])  # a certificate authority with one server
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(str(authority.host), str(authority.host_key))
-    served = tmp_path / "served"
-    served.mkdir()
-    (served / "book").write_text("from the library\n")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    with fresh_folder() as folder:
-        trusted = folder / "authorities.pem"
-        trusted.write_bytes(authority.ca.read_bytes())
-        pool = PersonalPool(folder, slots=1, config=f"AUTH_SSL_CLIENT_CAFILE = {trusted}\n")
-        try:
-            pool.submit("executable = /bin/cat\ntransfer_executable = false\narguments = book\nlog = job.log\n"
-                        "output = out\nshould_transfer_files = YES\n"
-                        f"transfer_input_files = https://localhost:{server.server_port}/book\nqueue\n")
-            pool.wait()
-            assert (pool.work / "out").read_text() == "from the library\n"
-        finally:
-            pool.stop()
-            server.shutdown()
-            server.server_close()
-            thread.join()
 
 
 @pytest.mark.parametrize("victim", ["starter-host", "schedd", "shadow-host"])

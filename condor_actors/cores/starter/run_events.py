@@ -189,12 +189,14 @@ def too_much(what: str, used_kib: int, asked_kib: int, command: str) -> str:
 
 @attrs.frozen
 class Gathered:
-    """The outputs; ``missing`` names those that are not there, ``error`` why nothing could be listed."""
+    """The outputs; ``missing`` names those that are not there, ``error`` why nothing could be listed, ``unsent`` which
+    could not be sent to its URL, and why."""
 
     entries: tuple[FileEntry, ...] = ()
     digest: str = ""
     missing: tuple[str, ...] = ()
     error: str = ""
+    unsent: str = ""
 
 
 @attrs.frozen

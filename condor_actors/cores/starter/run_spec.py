@@ -19,6 +19,7 @@ from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
 from condor_actors.cores.devices.slot_devices import SlotDevices
 from condor_actors.cores.flocking import foreign_job
+from condor_actors.cores.output_destinations import STDERR, STDOUT, OutputUrls
 from condor_actors.cores.starter.chirp_session import ChirpSettings
 from condor_actors.cores.starter.container_spec import BadContainer, ContainerSpec, container_of
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
@@ -28,7 +29,7 @@ from condor_actors.numerals import numeral, whole
 __all__ = ["BadJob", "RunSettings", "RunSpec", "appends_output", "environment_of",
            "job_of_claim", "read_spec", "signal_number"]
 
-EXECUTABLE, STDIN, STDOUT, STDERR = "condor_exec.exe", "_condor_stdin", "_condor_stdout", "_condor_stderr"
+EXECUTABLE, STDIN = "condor_exec.exe", "_condor_stdin"
 NULL = "/dev/null"
 DEFAULT_VACATE_S = 600.0
 MOST_OWN_FOLDERS = 64
@@ -106,6 +107,7 @@ class RunSpec:
         keeps_paths: named outputs keep the folders of their names (PreserveRelativePaths).
         container: the image that is its root directory; None: it sees the machine's.
         own_folders: of the machine, that it has of its own instead (JobMountUnderScratch).
+        urls: where its outputs go that do not go home.
         standard: the runtime runs it and its files stay at home; asked to go, it takes a checkpoint.
     """
 
@@ -148,6 +150,7 @@ class RunSpec:
     keeps_paths: bool = False
     container: ContainerSpec | None = None
     own_folders: tuple[str, ...] = ()
+    urls: OutputUrls = attrs.field(factory=lambda: OutputUrls(ClassAd()), eq=False)
 
     def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
         """How nice the run is; a JOB_RENICE_INCREMENT that is no number for this job counts as 10, as in the manual."""
@@ -293,7 +296,7 @@ def read_spec(job: ClassAd) -> RunSpec:
         stack_bytes=stack if isinstance(stack, int) and not isinstance(stack, bool) and stack > 0 else None,
         remote_directory=_path(job, "RemoteIwd", ""), appends=appends_output(job),
         keeps_paths=job.get_bool("PreserveRelativePaths"), container=container,
-        own_folders=() if standard else _own_folders(job))
+        own_folders=() if standard else _own_folders(job), urls=OutputUrls(job if transfers else ClassAd()))
 
 
 def _container(job: ClassAd, standard: bool) -> ContainerSpec | None:

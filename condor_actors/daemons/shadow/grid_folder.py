@@ -17,6 +17,7 @@ import stat
 
 from condor_actors.actors.workers import open_plain, touching
 from condor_actors.classads import ClassAd
+from condor_actors.cores.output_destinations import OutputUrls
 from condor_actors.cores.shadow.grid_events import FolderRecord
 from condor_actors.cores.shadow.slurm_jobs import FENCE, make_script, read_record
 from condor_actors.cores.starter.run_spec import RunSpec
@@ -104,6 +105,9 @@ def prepare(folder: str, job: ClassAd, spec: RunSpec) -> bool:
 
 def _put_inputs(folder: str, job: ClassAd) -> None:
     names: list[str] = []
+    if OutputUrls(job):
+        raise FileTrouble("cannot send output to a URL: nobody does that for a job in another batch system; let the "
+                          "job do it")
     for source, path in input_paths(job):
         if travels_as_url(source):
             raise FileTrouble(f"cannot take input {source} along: nobody fetches URLs for a job in another batch "

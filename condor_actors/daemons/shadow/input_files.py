@@ -18,9 +18,10 @@ from condor_actors.actors.workers import digest_of, open_plain, touching
 from condor_actors.classads import ClassAd
 from condor_actors.daemons.shadow.file_trouble import FileTrouble, file_trouble
 from condor_actors.daemons.shadow.output_files import NULL, OutputPlaces
+from condor_actors.daemons.shadow.url_signer import UrlSigner
 from condor_actors.messages.codec import encode_parts
 from condor_actors.messages.manifest import FileEntry
-from condor_actors.messages.references.urls import local_path, travels_as_url
+from condor_actors.messages.references.urls import local_path, shown_url, travels_as_url
 from condor_actors.transfer.manifest import (
     INLINE_LIMIT_BYTES,
     INLINE_TOTAL_BYTES,
@@ -145,7 +146,7 @@ def _source(iwd: str, name: str) -> str:
 
 
 def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, str]] = (),
-                   inline_total_bytes: int = INLINE_TOTAL_BYTES) -> Outgoing:
+                   inline_total_bytes: int = INLINE_TOTAL_BYTES, now_s: float = 0.0) -> Outgoing:
     """The inputs of a job.
 
     Args:
@@ -153,16 +154,21 @@ def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, st
         cache: digests known already.
         extra: further (source, path) pairs that replace others of the same path (what an evicted run left).
         inline_total_bytes: how much may ride in the manifest.
+        now_s: since when signed URLs are good.
 
     Raises:
         FileTrouble: a file is missing or cannot be read; names it.
     """
+    signer = UrlSigner(job, now_s)
     entries: dict[str, FileEntry] = {}
     sources: dict[str, tuple[str, int]] = {}
     inline_left = inline_total_bytes
     for source, path in [*input_paths(job), *extra]:
         if travels_as_url(source):
-            entries[path] = FileEntry(path=path, url=source)
+            try:
+                entries[path] = FileEntry(path=path, url=signer.signed(source, "GET"))
+            except FileTrouble as trouble:
+                raise FileTrouble(f"cannot fetch {shown_url(source)}: {trouble}", trouble.subcode) from None
             continue
         for above in _folders_above(path):
             entries.setdefault(above, FileEntry(path=above, kind="directory", mode=0o755))
@@ -211,12 +217,13 @@ class Inputs:
     skipped: bool = False
 
 
-def gather_inputs(logs: UserLogs, job: ClassAd, cache: FileCache, kept: str | None, inline_bytes: int) -> Inputs:
+def gather_inputs(logs: UserLogs, job: ClassAd, cache: FileCache, kept: str | None, inline_bytes: int,
+                  now_s: float) -> Inputs:
     """In a worker: can the job's log be written, and what does it take along?
 
     Args:
         kept: where an evicted run has left files; None: nothing travels.
-        inline_bytes: as for :func:`input_manifest`.
+        inline_bytes, now_s: as for :func:`input_manifest`.
 
     Raises:
         FileTrouble: as :func:`input_manifest`.
@@ -231,7 +238,7 @@ def gather_inputs(logs: UserLogs, job: ClassAd, cache: FileCache, kept: str | No
         kept = f"{kept}.old"  # a crash between the two steps of taking its place
     names = tuple(sorted(os.listdir(kept))) if os.path.isdir(kept) else ()
     extra = [(os.path.join(kept, name), name) for name in names]
-    return Inputs("", names, input_manifest(job, cache, extra, inline_bytes))
+    return Inputs("", names, input_manifest(job, cache, extra, inline_bytes, now_s))
 
 
 def _is_made(job: ClassAd) -> bool:

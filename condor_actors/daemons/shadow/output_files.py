@@ -10,14 +10,15 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from condor_actors.actors.workers import touching
 from condor_actors.classads import ClassAd
+from condor_actors.cores.output_destinations import STDERR, STDOUT, remaps_of
 from condor_actors.daemons.shadow.file_trouble import file_trouble
 from condor_actors.durable import open_beside, sync_file_systems, sync_folder
 from condor_actors.messages.manifest import FileEntry
-from condor_actors.messages.references.urls import local_path
+from condor_actors.messages.references.urls import local_path, travels_as_url
 from condor_actors.transfer.manifest import BadManifest, check_path
 
 __all__ = [
@@ -25,8 +26,6 @@ __all__ = [
     "write_whole",
 ]
 
-STDOUT = "_condor_stdout"
-STDERR = "_condor_stderr"
 NULL = "/dev/null"
 
 
@@ -51,7 +50,8 @@ class OutputPlaces:
         self._kept = kept
         self._out = job.get_str("Out") or NULL
         self._err = job.get_str("Err") or NULL
-        self._remaps = dict(_remaps(job.get_str("TransferOutputRemaps"))) if not job.get_str("SUBMIT_Iwd") else {}
+        remaps = remaps_of(job.get_str("TransferOutputRemaps")) if not job.get_str("SUBMIT_Iwd") else {}
+        self._remaps = {name: place for name, place in remaps.items() if not travels_as_url(place)}
 
     def of(self, path: str) -> str | None:
         """The place of an entry; None: nowhere.
@@ -85,34 +85,12 @@ class OutputPlaces:
 
     @staticmethod
     def _stream(name: str, folder: str) -> str | None:
-        return None if name == NULL else os.path.join(folder, local_path(name))
+        return None if name == NULL or travels_as_url(name) else os.path.join(folder, local_path(name))
 
     @property
     def joined(self) -> bool:
         """Whether output and error are one file."""
         return self._out == self._err and self._out != NULL
-
-
-def _remaps(text: str) -> Iterable[tuple[str, str]]:
-    """``a = b; c = d`` with backslashes before what is meant literally."""
-    parts, current, escaped = [], [""], False
-    for letter in text:
-        if escaped:
-            current[-1] += letter
-            escaped = False
-        elif letter == "\\":
-            escaped = True
-        elif letter == ";":
-            parts.append(current)
-            current = [""]
-        elif letter == "=" and len(current) == 1:
-            current.append("")
-        else:
-            current[-1] += letter
-    parts.append(current)
-    for part in parts:
-        if len(part) == 2 and part[0].strip():
-            yield part[0].strip(), part[1].strip()
 
 
 def make_folders(entries: Sequence[FileEntry], places: OutputPlaces) -> None:

@@ -44,11 +44,12 @@ from condor_actors.daemons.shadow.output_transfer import OutputTransfer, first_e
 from condor_actors.daemons.shadow.shadow_edges import ShadowEdges
 from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.daemons.shadow.stream_writer import StreamWriter
+from condor_actors.daemons.shadow.url_signer import sign_uploads
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import HoldCode, JobEventType, Universe
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
 from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
-from condor_actors.messages.run import ChirpCall, GangCall, RunProgress
+from condor_actors.messages.run import ChirpCall, GangCall, RunProgress, SignUploads
 from condor_actors.messages.shadow_host import RunEnded, StartRun
 from condor_actors.transfer.manifest import INLINE_TOTAL_BYTES
 from condor_actors.userlog.paths import log_paths
@@ -135,6 +136,8 @@ class Shadow(CoreActor):
             self._chirp.receive(delivery)
         elif isinstance(message, GangCall):
             pass_on(self, delivery)
+        elif isinstance(message, SignUploads):
+            sign_uploads(self, delivery)
         elif isinstance(message, ShellData):
             if delivery.sender.node:
                 self._report(message)
@@ -257,7 +260,8 @@ class Shadow(CoreActor):
         if kept is None and edges.logs.lately_written(self.core.job):  # nothing that could block
             self.context.defer_to_turn(succeed(Inputs("", (), Outgoing((), {}))), self._prepared)
             return
-        work = edges.in_thread(gather_inputs, edges.logs, self.core.job, edges.cache, kept, inline_bytes)
+        work = edges.in_thread(gather_inputs, edges.logs, self.core.job, edges.cache, kept, inline_bytes,
+                               self.context.now_s())
         self.context.defer_to_turn(work, self._prepared)
 
     def _later(self, event: Any) -> None:

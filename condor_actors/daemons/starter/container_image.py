@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
-from condor_actors.daemons.starter.image_program import ProgramEnd, room_bytes, run_image_program, sentence
+from condor_actors.daemons.starter.own_program import ProgramEnd, room_bytes, run_own_program, sentence
 from condor_actors.machine.containers import pull, unpack
 from condor_actors.machine.containers.image_store import Image
 from condor_actors.machine.containers.pull import PullOrder
@@ -206,7 +206,7 @@ class ContainerImage:
             order = UnpackOrder(
                 archive=archive.fileno(), folder=folder, account=self._starter.account,
                 most_bytes=min(room_bytes(folder), settings.image_limit_bytes), most_s=settings.run.fetch_s)
-            run_image_program(self._starter, unpack.__name__, order.encode(), (archive.fileno(), folder),
+            run_own_program(self._starter, unpack.__name__, order.encode(), (archive.fileno(), folder),
                               self._unpacked)
 
     # ---- registries
@@ -224,7 +224,7 @@ class ContainerImage:
             starter.held.unpacks = spec.image
             try:
                 order = self._order(spec.reference, tag=spec.reference.tag)
-                run_image_program(starter, pull.__name__, order.encode(), (), self._resolved)
+                run_own_program(starter, pull.__name__, order.encode(), (), self._resolved)
             except (OSError, ValueError) as error:
                 self._refuse(error, elsewhere=not isinstance(error, ValueError) or isinstance(error, BadReference))
 
@@ -261,7 +261,7 @@ class ContainerImage:
     def _pull(self, reference: ImageReference) -> None:
         with self._folder() as folder:
             order = self._order(reference, folder=folder)
-            run_image_program(self._starter, pull.__name__, order.encode(), (folder,), self._unpacked)
+            run_own_program(self._starter, pull.__name__, order.encode(), (folder,), self._unpacked)
 
     # ---- keeping
 

@@ -1,13 +1,16 @@
-"""Gathers what a run leaves in its scratch directory, and lets its shadow fetch it."""
+"""Gathers what a run leaves in its scratch directory, sends what goes to URLs, and lets its shadow fetch the rest."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.daemons.starter.output_uploads import OutputUploads
 from condor_actors.machine.run.sandbox import MissingOutputs
+from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.manifest import HeavyManifest
 from condor_actors.transfer.service import Grant
 
@@ -28,6 +31,22 @@ class RunOutputs:
         self._starter = starter
         self._gathering = False
         self._fetched_bytes = 0
+        self._uploads: OutputUploads | None = None
+
+    @property
+    def are_sent(self) -> bool:
+        """Whether those that go to URLs are on their way: nothing of the job is left."""
+        return self._uploads is not None
+
+    def go_on(self) -> None:
+        """Send what goes to URLs, if anything waits: a shadow is back, or a while has passed."""
+        if self._uploads is not None:
+            self._uploads.go_on()
+
+    def give_up(self) -> None:
+        """The run is given up: send no more."""
+        if self._uploads is not None:
+            self._uploads.stop()
 
     def gather(self, effect: jr.Gather) -> None:
         """Make a manifest of what goes home, and grant it; the core hears the result."""
@@ -61,20 +80,32 @@ class RunOutputs:
 
     def _gathered(self, builder: Any) -> None:
         self._gathering = False
-        edges, held = self._starter.edges, self._starter.held
         if isinstance(builder, Failure):
             builder.trap(MissingOutputs, OSError, ValueError)
             error: Any = builder.value
             missing = error.names if isinstance(error, MissingOutputs) else ()
             self._starter.decide(jr.Gathered(missing=missing, error="" if missing else str(error)))
             return
-        digest = ""
-        entries = tuple(builder.entries)
-        if builder.sources:
-            held.open_grant(Grant(sources=builder.sources, opener=self._open))
+        core = self._starter.core
+        if self._starter.spec.urls and core.cause == "exited" and not core.checkpointing:
+            self._uploads = OutputUploads(
+                self._starter, builder.entries, builder.sources, lambda entries: self._listed(entries, builder.sources),
+                lambda reason: self._starter.decide(jr.Gathered(unsent=reason)))
+            self._uploads.go_on()
+        else:
+            self._listed(builder.entries, builder.sources)
+
+    def _listed(self, listed: Sequence[FileEntry], sources: Mapping[str, str]) -> None:
+        """These go home."""
+        edges, held = self._starter.edges, self._starter.held
+        digest, entries = "", tuple(listed)
+        wanted = {entry.digest for entry in entries}
+        sources = {each: path for each, path in sources.items() if each in wanted}
+        if sources:
+            held.open_grant(Grant(sources=sources, opener=self._open))
         if len(entries) > edges.manifest_limit:
             digest = edges.write_manifest(held.blobs, entries)
-            held.open_grant(Grant(store=held.blobs, sources=builder.sources, opener=self._open,
+            held.open_grant(Grant(store=held.blobs, sources=sources, opener=self._open,
                                   readable=frozenset({digest})))
             entries = ()
         self._starter.decide(jr.Gathered(entries=entries, digest=digest))

@@ -164,10 +164,13 @@ class Starter(Actor):
             self.streams.go_on()
         elif isinstance(message, TimerFired) and message.key in ("chirp", "gang"):
             self.chirp.timer()
+        elif isinstance(message, TimerFired) and message.key == "upload":
+            self._outputs.go_on()
         elif isinstance(message, TimerFired) and message.key == "keep" and self._outputs.fetched_more():
             self.decide(jr.StillFetched())
         elif isinstance(message, TimerFired) and message.key == "straggler":
-            if self.core.state is jr.StarterState.CLEARING:  # not what a checkpoint has begun since
+            # not what a checkpoint has begun since, or what sends outputs
+            if self.core.state is jr.StarterState.CLEARING and not self._outputs.are_sent:
                 self._kill_tree()
         else:
             if isinstance(message, StopRun) and message.how == "remove":
@@ -180,6 +183,8 @@ class Starter(Actor):
     def decide(self, event: Any) -> None:
         """Let the core decide, perform what it says."""
         self.context.perform(self.core.handle(event, self.context.now_s()))
+        if self._outputs.are_sent and self.core.cause != "exited":
+            self._outputs.give_up()
 
     def _shadow_asks(self, question: Delivery) -> None:
         """A shadow has not heard the answer to its activation; or is there again, maybe another one."""
@@ -196,6 +201,7 @@ class Starter(Actor):
         self.decide(message)
         self._asked = None
         self.chirp.shadow_is_back()
+        self._outputs.go_on()
 
     def _link_lost(self, node: str) -> None:
         self.context.unwatch(node)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["FETCHED", "MAX_URL_BYTES", "bad_url", "is_url", "local_path", "scheme_of", "shown_url", "travels_as_url"]
+__all__ = ["FETCHED", "MAX_URL_BYTES", "OBJECT_STORES", "bad_url", "is_url", "local_path", "scheme_of", "shown_url",
+           "travels_as_url"]
 
 FETCHED = ("http", "https")
-"""Schemes that execute machines fetch, in the order in which they are told."""
+"""Schemes that execute machines fetch from and send to, in the order in which they are told."""
+OBJECT_STORES = ("s3", "gs")
+"""Schemes that the submit machine signs: execute machines see https."""
 FILE = "file"
 MAX_URL_BYTES = 8192
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")

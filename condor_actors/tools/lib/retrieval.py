@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.output_destinations import remaps_of
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.spool import ListSpool, ReadSpool
 from condor_actors.tools.lib.command import ToolError
@@ -76,27 +77,3 @@ def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str
             progress.add(len(data), name)
     os.chmod(fresh, mode & 0o777 or 0o644)
     os.replace(fresh, target)
-
-
-def remaps_of(text: str) -> dict[str, str]:
-    """``name = new; name2 = new2``; a backslash protects ``;`` and ``=``."""
-    out: dict[str, str] = {}
-    key: str | None = None
-    word = ""
-    position = 0
-    while position <= len(text):
-        letter = text[position : position + 1]
-        if letter == "\\" and position + 1 < len(text):
-            word += text[position + 1]
-            position += 2
-            continue
-        if letter == "=" and key is None:
-            key, word = word.strip(), ""
-        elif letter in (";", ""):
-            if key:
-                out[key] = word.strip()
-            key, word = None, ""
-        else:
-            word += letter
-        position += 1
-    return out

@@ -135,11 +135,11 @@ def test_a_job_of_the_grid_says_where_it_runs() -> None:
 
 
 def test_a_macro_of_the_same_name_is_a_macro() -> None:
-    text = f"{START}output_destination = results\noutput = $(output_destination)/out\nqueue\n"
+    text = f"{START}checkpoint_destination = results\noutput = $(checkpoint_destination)/out\nqueue\n"
     made = described(text, world())
     (job,) = jobs_of(text, world())
     assert job.get_str("Out") == "results/out"
-    assert "OutputDestination" not in job
+    assert "CheckpointDestination" not in job
     assert any("taken for a macro only" in warning for warning in made.warnings)
 
 
@@ -245,3 +245,30 @@ def test_an_image_of_a_registry_is_fetched_where_the_job_runs() -> None:
 def test_what_names_no_image_is_refused_when_it_is_submitted(image: str, problem: str) -> None:
     with pytest.raises(SubmitError, match=problem):
         jobs_of(f"{START}universe = container\ncontainer_image = {image}\nqueue\n", world())
+
+
+KEYS = "s3_access_key_id_file = id\ns3_secret_access_key_file = secret\n"
+
+
+@pytest.mark.parametrize(("text", "command", "message"), [
+    ("transfer_input_files = s3://b/k\n", None, "s3_access_key_id_file is missing"),
+    ("transfer_input_files = gs://b/k\ngs_access_key_id_file = id\n", None, "s3_secret_access_key_file is missing"),
+    ("output_destination = results\n", "output_destination", "no URL"),
+    ("output = https://h/x\nstream_output = true\n", "stream_output", "no effect"),
+    ('transfer_output_remaps = "a = https://h/x"\nshould_transfer_files = NO\n', "should_transfer_files", "is NO"),
+    ("universe = scheduler\nerror = https://h/x\n", None, "of this universe"),
+    ("universe = grid\ngrid_resource = batch slurm\noutput_destination = https://h/x\n", None, "of this universe"),
+])  # fmt: skip
+def test_urls_that_could_not_be_served_at_the_end(text: str, command: str | None, message: str) -> None:
+    with pytest.raises(SubmitError, match=message) as caught:
+        described(f"{START}{text}queue\n", world())
+    if command:
+        assert caught.value.command == command
+
+
+def test_objects_need_machines_that_speak_https() -> None:
+    (job,) = jobs_of(f'{START}{KEYS}transfer_input_files = s3://b/k\ntransfer_output_remaps = "a = gs://b/a"\nqueue\n',
+                     world())
+    assert job.get_str("WantTransferPluginMethods") == "https"
+    assert 'stringListIMember("https",TARGET.HasFileTransferPluginMethods)' in str(job.expression("Requirements"))
+    assert (job.get_str("EC2AccessKeyId"), job.get_str("EC2SecretAccessKey")) == ("id", "secret")

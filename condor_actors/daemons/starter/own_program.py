@@ -1,14 +1,15 @@
-"""Runs the programs that make an image of a run, in its name: with its account, its control group, its mark.
+"""Runs programs of ours for a run, in its name: with its account, its control group, its mark.
 
-Theory: such a program is a module of :mod:`condor_actors.machine.containers`.  It is told what to do over standard
-input, so that no list of processes has it, and what it says comes over standard error when it has ended.
+Theory: such a program is a module: one of :mod:`condor_actors.machine.containers` that makes an image, or one that
+fetches or sends a file (:mod:`condor_actors.machine.run.url_client`).  It is told what to do over standard input, so
+that no list of processes has it, and what it says comes over standard error when it has ended.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -20,7 +21,7 @@ from condor_actors.machine.run.process_tree import MARK
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter
 
-__all__ = ["ProgramEnd", "room_bytes", "run_image_program", "sentence"]
+__all__ = ["ProgramEnd", "room_bytes", "run_own_program", "sentence"]
 
 MEMORY_BYTES = 1 << 30
 OPEN_FILES = 1024
@@ -45,21 +46,23 @@ class ProgramEnd:
     reason: str = ""
 
 
-def run_image_program(starter: Starter, name: str, order: bytes, keep: Sequence[int],
-                      over: Callable[[ProgramEnd], None]) -> None:
+def run_own_program(starter: Starter, name: str, order: bytes, keep: Sequence[int],
+                    over: Callable[[ProgramEnd], None], *, stdout: int | None = None,
+                    limits: Mapping[str, str] | None = None) -> None:
     """Start one; ``over`` is called in a turn.
 
     Args:
         starter: whose run it is.
         name: of the module.
-        order: what it reads; keep: open files that it gets.
+        order: what it reads; keep: open files that it gets; stdout: one more, None: it says nothing there.
+        limits: of its process, besides or instead of the usual ones.
 
     Raises:
         OSError: it cannot be started.
     """
     edges, claim = starter.edges, starter.claim
     if len(order) > PIPE_BYTES:
-        raise OSError("the settings for images are too long")
+        raise OSError("the order is too long: an image, a URL or the machine's settings for it")
     reading, asking = os.pipe2(os.O_CLOEXEC)
     telling, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     processes = starter.processes = starter.held.processes = edges.processes_for(claim, starter.run_id)
@@ -80,10 +83,12 @@ def run_image_program(starter: Starter, name: str, order: bytes, keep: Sequence[
         os.write(asking, order)
         launched = edges.launcher.launch(LaunchPlan(
             program=sys.executable, arguments=("-I", "-c", PROGRAM.format(path=sys.path, name=name)), directory="/",
-            environment={MARK: f"{edges.root.path}:{starter.run_id}"}, stdin=reading, stdout=edges.host.null,
+            environment={MARK: f"{edges.root.path}:{starter.run_id}"}, stdin=reading,
+            stdout=edges.host.null if stdout is None else stdout,
             account=None if os.geteuid() == 0 else starter.account, keep=tuple(keep), stderr=writing,
             cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
-            limits={"core": "0", "nofile": str(OPEN_FILES), "as": str(MEMORY_BYTES)}), lambda: None, failed, ended)
+            limits={"core": "0", "nofile": str(OPEN_FILES), "as": str(MEMORY_BYTES)} | dict(limits or {})),
+            lambda: None, failed, ended)
         processes.leader(launched.pid)
     except BaseException:
         os.close(telling)
