@@ -14,8 +14,8 @@ import pytest
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.slurm_jobs import batch_name
 from condor_actors.cores.starter.run_spec import read_spec
-from condor_actors.daemons.shadow import grid_folder
 from condor_actors.daemons.shadow.file_trouble import FileTrouble
+from condor_actors.daemons.shadow.grid import grid_folder
 from condor_actors.machine.run.tree_removal import remove_tree
 
 MALLORY = 4711

@@ -18,7 +18,7 @@ from condor_actors.config import Config
 from condor_actors.cores.shadow.chirp_rights import ChirpLimits
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.shadow.become_user import become_user, home_environment
-from condor_actors.daemons.shadow.grid_manager import GridManager
+from condor_actors.daemons.shadow.grid.grid_manager import GridManager
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.daemons.shadow.shadow_edges import Bulk

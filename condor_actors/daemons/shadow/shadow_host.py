@@ -27,8 +27,8 @@ from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.shadow.become_user import home_environment
 from condor_actors.daemons.shadow.gang_hubs import GANGS, AskGang, GangHubs
-from condor_actors.daemons.shadow.grid_manager import GridEdges, no_grid
-from condor_actors.daemons.shadow.grid_shadow import GridShadow
+from condor_actors.daemons.shadow.grid.grid_manager import GridEdges, no_grid
+from condor_actors.daemons.shadow.grid.grid_shadow import GridShadow
 from condor_actors.daemons.shadow.host_messages import AskSchedd, ShadowReport
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.daemons.shadow.local_shadow import LocalShadow

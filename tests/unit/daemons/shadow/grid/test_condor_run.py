@@ -14,8 +14,8 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow import grid_events as gr
 from condor_actors.cores.shadow.condor_jobs import PROJECTION, STDOUT
 from condor_actors.cores.shadow.grid_events import GridSettings
-from condor_actors.daemons.shadow.condor_run import CondorRun
-from condor_actors.daemons.shadow.grid_manager import GridEdges
+from condor_actors.daemons.shadow.grid.condor_run import CondorRun
+from condor_actors.daemons.shadow.grid.grid_manager import GridEdges
 from condor_actors.machine.grid.remote_schedd import Line, ScheddFailed
 from condor_actors.machine.grid.slurm import Slurm, SlurmPlace
 from condor_actors.messages.envelope import Done

@@ -2,8 +2,8 @@
 
 Theory: it is an actor of its owner's host like every shadow, so it is there as the owner, and found again when the
 host or the schedd dies.  What it does is decided by :class:`~condor_actors.cores.shadow.grid_run.GridRun`; the work is
-done by the run's :class:`~condor_actors.daemons.shadow.grid_resource.GridResource`, one class for each kind of batch
-system, and what comes of it is an event.
+done by the run's :class:`~condor_actors.daemons.shadow.grid.grid_resource.GridResource`, one class for each kind of
+batch system, and what comes of it is an event.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow import grid_events as gr
 from condor_actors.cores.shadow.grid_run import GridRun
 from condor_actors.cores.shadow.shadow_events import Log, Report, ScheddBack, Settled
-from condor_actors.daemons.shadow.condor_run import CondorRun
-from condor_actors.daemons.shadow.grid_manager import GridEdges
-from condor_actors.daemons.shadow.grid_resource import GridResource
+from condor_actors.daemons.shadow.grid.condor_run import CondorRun
+from condor_actors.daemons.shadow.grid.grid_manager import GridEdges
+from condor_actors.daemons.shadow.grid.grid_resource import GridResource
+from condor_actors.daemons.shadow.grid.slurm_run import SlurmRun
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
-from condor_actors.daemons.shadow.slurm_run import SlurmRun
 from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.effects import Effect, SetTimer
 from condor_actors.messages.codes import HoldCode

@@ -13,9 +13,9 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow import grid_events as gr
 from condor_actors.cores.shadow.slurm_jobs import SLURM, batch_name, submission_words, what_it_is
 from condor_actors.cores.starter.run_spec import BadJob
-from condor_actors.daemons.shadow import grid_folder
-from condor_actors.daemons.shadow.grid_manager import GridEdges
-from condor_actors.daemons.shadow.grid_resource import file_trouble, grid_spec, log_trouble
+from condor_actors.daemons.shadow.grid import grid_folder
+from condor_actors.daemons.shadow.grid.grid_manager import GridEdges
+from condor_actors.daemons.shadow.grid.grid_resource import file_trouble, grid_spec, log_trouble
 from condor_actors.machine.grid.slurm import CommandFailed
 from condor_actors.messages.codes import HoldCode
 
@@ -23,7 +23,7 @@ __all__ = ["SlurmRun"]
 
 
 class SlurmRun:
-    """See :class:`~condor_actors.daemons.shadow.grid_resource.GridResource`.
+    """See :class:`~condor_actors.daemons.shadow.grid.grid_resource.GridResource`.
 
     Args:
         run_id: of the run; job: the job's ad.

@@ -34,10 +34,10 @@ from condor_actors.cores.shadow.condor_jobs import (
 )
 from condor_actors.cores.shadow.slurm_jobs import FENCE, batch_name
 from condor_actors.cores.starter.run_spec import BadJob, RunSpec
-from condor_actors.daemons.shadow import grid_folder
 from condor_actors.daemons.shadow.file_trouble import FileTrouble
-from condor_actors.daemons.shadow.grid_manager import GridEdges
-from condor_actors.daemons.shadow.grid_resource import file_trouble, grid_spec, log_trouble
+from condor_actors.daemons.shadow.grid import grid_folder
+from condor_actors.daemons.shadow.grid.grid_manager import GridEdges
+from condor_actors.daemons.shadow.grid.grid_resource import file_trouble, grid_spec, log_trouble
 from condor_actors.daemons.shadow.output_files import OutputPlaces, write_whole
 from condor_actors.durable import open_beside, sync_folder
 from condor_actors.machine.grid.remote_schedd import Line, ScheddFailed
@@ -108,7 +108,7 @@ class _Folder:
 
 
 class CondorRun:
-    """See :class:`~condor_actors.daemons.shadow.grid_resource.GridResource`.
+    """See :class:`~condor_actors.daemons.shadow.grid.grid_resource.GridResource`.
 
     Args:
         run_id: of the run; job: the job's ad.

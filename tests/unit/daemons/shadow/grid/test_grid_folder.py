@@ -11,10 +11,10 @@ from condor_actors.actors.workers import at_once
 from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
 from condor_actors.cores.starter.run_spec import read_spec
-from condor_actors.daemons.shadow import grid_folder
 from condor_actors.daemons.shadow.file_trouble import FileTrouble
-from condor_actors.daemons.shadow.grid_manager import ROOTS, GridManager
-from condor_actors.daemons.shadow.grid_shadow import GridShadow
+from condor_actors.daemons.shadow.grid import grid_folder
+from condor_actors.daemons.shadow.grid.grid_manager import ROOTS, GridManager
+from condor_actors.daemons.shadow.grid.grid_shadow import GridShadow
 from condor_actors.messages.shadow_host import RunEnded, StartRun
 from condor_actors.userlog.writer import UserLogs
 from tests.harness.local_post import LocalNetwork
