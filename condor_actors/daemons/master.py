@@ -39,6 +39,7 @@ from condor_actors.cores.master.supervisor_events import (
 )
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
 from condor_actors.daemons.master_settings import Child, MasterSettings, children_of, collectors_of, obituary
+from condor_actors.daemons.measures import Measure
 from condor_actors.effects import Effect
 from condor_actors.machine.supervisor.master_host import Host
 from condor_actors.messages.admin import DaemonCommand, DaemonStarted, Reconfigure, Shutdown
@@ -360,6 +361,7 @@ class Master:
         self.late: set[str] = set()
         self.told_ready = False
         self.newer_version = ""
+        self.metrics_address = ""
         self.version = self.host.installed_version()
         self.started_s = world.wall_clock()
         self._take(config)
@@ -441,9 +443,22 @@ class Master:
         ad["CondorVersion"] = f"$CondorVersion: {self.version.split(' ')[0]} $"
         ad["CondorAdmin"] = self.settings.admin or ""
         ad["DaemonList"] = " ".join(["MASTER", *(name for name in self.children if name in self.listed)])
+        if self.metrics_address:
+            ad["MetricsAddress"] = self.metrics_address
         for name, kept in self.supervisor.daemons.items():
             self._describe(ad, name, kept)
         return ad
+
+    def sockets(self) -> dict[str, str]:
+        """Where the daemons listen that are up, by their names in DAEMON_LIST."""
+        return {kept.spec.name: str(self.children[kept.spec.name].socket) for kept in self.supervisor.living()
+                if kept.spec.name in self.children}
+
+    def measures(self) -> tuple[Measure, ...]:
+        """How often each daemon was started."""
+        kept = sorted(self.supervisor.daemons.items())
+        return (Measure("condor_daemon_starts", "Times a daemon was started", ("daemon",),
+                        tuple(((name.lower(),), float(each.starts)) for name, each in kept), is_counter=True),)
 
     def _describe(self, ad: ClassAd, name: str, kept: SupervisedProcess) -> None:
         ad[f"{name}_State"] = kept.state.value

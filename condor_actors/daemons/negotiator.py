@@ -31,6 +31,7 @@ from condor_actors.cores.negotiator.reservations import Reservations
 from condor_actors.daemons.accountant_outage import AccountantOutage
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.advertiser import ADVERTISER, COLLECTOR, Advertise, Advertiser
+from condor_actors.daemons.measures import Measure
 from condor_actors.messages.advertise import AdKind, AdsChanged, SubscribeAds
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.negotiate import CancelReservation, MakeReservation, SetPriority
@@ -239,6 +240,16 @@ class NegotiatorDaemon:
         self._core.accountant.groups = rules.groups
         self._core.cycle.reconfigure(cycle_settings(config), match_settings(config), rules, policy)
         self._advertise()
+
+    def measures(self) -> tuple[Measure, ...]:
+        """What the last cycle came to."""
+        last = self._core.cycle.last
+        return tuple(Measure(name, doc, (), (((), last[key]),)) for name, doc, key in (
+            ("condor_negotiation_matches", "Matches of the last cycle", "LastNegotiationCycleMatches0"),
+            ("condor_negotiation_rejections", "Refused requests of the last cycle", "LastNegotiationCycleRejections0"),
+            ("condor_negotiation_slots", "Slots in the last cycle", "LastNegotiationCycleTotalSlots0"),
+            ("condor_negotiation_end_time_seconds", "When it ended, since 1970", "LastNegotiationCycleEnd0"),
+        ) if key in last)
 
     def ad(self) -> ClassAd:
         """The negotiator's own ad."""

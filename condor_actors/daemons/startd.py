@@ -30,6 +30,7 @@ from condor_actors.cores.startd.startd_events import (
     StarterDied,
 )
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser
+from condor_actors.daemons.measures import Measure, counted
 from condor_actors.daemons.startd_actor import FinishClaims, NewSlotSettings, StartdActor, VacateAll
 from condor_actors.daemons.startd_settings import (
     container_attributes,
@@ -166,6 +167,14 @@ class Startd:
             self._probed(True)  # CONTAINER_REGISTRIES
         self.poll_s = config.seconds("POLLING_INTERVAL")
         self.system.tell(Address("", "startd"), NewSlotSettings(settings))
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Slots by state and activity."""
+        actor = self.system.actor("startd")
+        if not isinstance(actor, StartdActor):
+            return ()
+        return (counted("condor_slots", "Slots of this machine", "state",
+                        (slot.machine.slot_state[0].value for slot in actor.core.slots)),)
 
     def ad(self) -> ClassAd:
         """The startd's own ad."""

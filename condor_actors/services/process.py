@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from twisted.application.service import IService, Service
@@ -21,6 +22,7 @@ from twisted.logger import Logger
 
 from condor_actors import accounts
 from condor_actors.actors import Daemon, World
+from condor_actors.addresses import joined_address
 from condor_actors.config import Config, ConfigError
 from condor_actors.daemons.admin import AdminActor, AdminEdges
 from condor_actors.machine.privilege.drop import drop_root
@@ -118,6 +120,11 @@ class DaemonService(Service):
         if dropped:
             self.log.info("** {dropped}", dropped=dropped)
         audit = self._audit = open_audit_log(self.config, self.daemon_name)
+        is_shown = self.daemon_name == "master" and self.config.text("METRICS_PORT") is not None
+        if is_shown:
+            from condor_actors.services.telemetry.metrics import metrics_door
+
+            metrics_door(self.config)
         real = self._real = real_world(self.config, self.daemon_name, reactor=self._reactor, witness=audit)
         daemon = self._daemon = self._make_daemon(self.config, real.world)
         watch_edges(daemon.system, self._reactor, self.log)
@@ -131,6 +138,7 @@ class DaemonService(Service):
             started_s=self._started_s,
             master_socket=os.environ.get("CONDOR_MASTER_SOCKET", ""),
             public_node=lambda: real.post.public_node,
+            metrics=lambda: self._exposition(daemon),
         )
         daemon.system.spawn("admin", lambda: AdminActor(edges))
         self._tokens = keep_membership(self.config, self.daemon_name, real.post, daemon.system, real.world.authorize)
@@ -143,13 +151,32 @@ class DaemonService(Service):
 
             self._manhole = open_manhole(self.config, self.daemon_name, daemon, self._reactor,
                                          self._real.post if self._real is not None else None, self._audit)
-        if self.config.text("METRICS_PORT") is not None:
-            from condor_actors.services.telemetry.metrics import open_metrics
-
-            self._metrics = open_metrics(self.config.integer("METRICS_PORT"), self.daemon_name, daemon, self._reactor)
+        if is_shown:
+            self._open_metrics(daemon)
         self._wish = ShutdownExpression(lambda: self.config, daemon, self._stop_for_good)
         self._wish.start(self._reactor)
         self.log.info("** condor-{name} listens at {node}", name=self.daemon_name, node=real.world.post.public_node)
+
+    def _exposition(self, daemon: Daemon) -> str:
+        from condor_actors.services.telemetry.metrics import exposition
+
+        return exposition(self.daemon_name, daemon, self._started_s)
+
+    def _open_metrics(self, daemon: Any) -> None:
+        """The master shows the metrics of all daemons of its machine."""
+        from condor_actors.daemons.metrics_desk import DESK, MetricsDesk, MetricsEdges
+        from condor_actors.services.telemetry.metrics import open_metrics
+
+        offered: list[Callable[..., None]] = []
+        file = self.config.text("METRICS_DISCOVERY_FILE")
+        edges = MetricsEdges(sockets=daemon.sockets, own=lambda: self._exposition(daemon),
+                             collectors=lambda: daemon.collectors, file=Path(file) if file else None)
+        daemon.system.spawn(DESK, lambda: MetricsDesk(edges, offered.append))
+        self._metrics = open_metrics(self.config, lambda then: offered[-1](then), self._reactor)  # noqa: PLW0108 - later
+        host = self._metrics.getHost()
+        shown = self.config.full_hostname if host.host in ("0.0.0.0", "::") else host.host
+        daemon.metrics_address = joined_address(shown, host.port)
+        self.log.info("** metrics are at {address}", address=daemon.metrics_address)
 
     def _drop(self) -> str:
         """Drop root where this daemon can; what became of that."""

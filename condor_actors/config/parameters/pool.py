@@ -174,14 +174,19 @@ ROWS = (
         change="restart",
     ),
     path("MANHOLE_AUTHORIZED_KEYS", "$(ETC)/manhole_keys", "The public keys that a manhole admits."),
-    integer(
-        "METRICS_PORT",
-        None,
-        "A port of loopback on which the daemon shows its metrics to Prometheus; none when unset.",
-        low=0,
-        high=65535,
-        change="restart",
-    ),
+    integer("METRICS_PORT", None,
+            "The port on which the master shows the metrics of all daemons of its machine to Prometheus, as /metrics; "
+            "0 takes any free one; unset: they are not shown.", low=0, high=65535, change="restart", read_by="MASTER"),
+    text("METRICS_INTERFACE", "127.0.0.1", "The address on which metrics are shown. Another than one of loopback needs "
+         "METRICS_CERTIFICATE and METRICS_TOKEN_FILE, since metrics name users.",
+         change="restart", read_by="MASTER"),
+    path("METRICS_CERTIFICATE", None, "The certificate with its key (PEM) with which metrics are shown by HTTPS; "
+         "unset: by HTTP.", change="restart", read_by="MASTER"),
+    path("METRICS_TOKEN_FILE", None, "A file with the token that Prometheus sends as a bearer token (authorization: "
+         "credentials_file); unset: none is asked for.", change="restart", read_by="MASTER"),
+    path("METRICS_DISCOVERY_FILE", None, "A file in which the master keeps the addresses of all machines of the pool "
+         "that show metrics, as Prometheus's file_sd_configs reads it (on one machine, such as the central manager).",
+         change="restart", read_by="MASTER"),
     seconds("STATISTICS_WINDOW_QUANTUM", 240, "How long condor_top waits between its two looks at a daemon.", low=1,
             read_by="TOOL"),
     integer("PERSONAL_SLOTS", None, "How many slots a personal pool has; condor_personal writes it.", low=1,

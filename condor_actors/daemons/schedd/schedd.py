@@ -22,6 +22,7 @@ from condor_actors.config import Config
 from condor_actors.cores.schedd.schedd_core import Finish, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.daemons.admin import package_version
+from condor_actors.daemons.measures import Measure, jobs_by_owner
 from condor_actors.daemons.schedd.epochs import EpochReader, Epochs, epoch_settings
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.job_accounts import JobAccounts, job_accounts
@@ -33,6 +34,7 @@ from condor_actors.daemons.schedd.shadow_processes import RealHostProcesses, own
 from condor_actors.daemons.schedd.spool import Spool
 from condor_actors.daemons.schedd.spool_folders import OrderedFolders, OwnFolders
 from condor_actors.machine.time_zone import local_zone
+from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address
 from condor_actors.store.queue_store import QueueStore
 
@@ -100,6 +102,12 @@ class ScheddDaemon:
         self._edges.records.settings = record_settings(config)
         self._edges.records.epochs.settings = epoch_settings(config)
         self.system.tell(Address("", "schedd"), NewSettings(self._settings))
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Jobs by owner and state."""
+        actor = self.actor
+        states = {int(status): status.name.lower() for status in JobStatus}
+        return (jobs_by_owner(actor.core.context.queue.by_owner, states),) if actor is not None else ()
 
     def ad(self) -> ClassAd:
         """The schedd's own ad."""

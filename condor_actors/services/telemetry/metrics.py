@@ -1,79 +1,190 @@
-"""What Prometheus reads: the actors of a daemon and the numbers of its own ad, on a port of loopback.
+"""What Prometheus reads: each daemon writes its numbers when asked, the master shows those of its machine.
 
-Off unless ``METRICS_PORT`` is set.  Numbers are taken when asked for; nothing is counted in advance.
+Off unless ``METRICS_PORT`` is set.  Numbers are taken when asked for.  Beyond loopback they are shown by HTTPS only, to
+who brings the token of ``METRICS_TOKEN_FILE``: they name users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hmac
+import ipaddress
+import os
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
-from prometheus_client.twisted import MetricsResource
 from twisted.internet.interfaces import IListeningPort
 from twisted.web.resource import Resource
-from twisted.web.server import Site
+from twisted.web.server import NOT_DONE_YET, Site
 
 from condor_actors.actors import Daemon
+from condor_actors.actors.turn_times import BOUNDS_S, Times
+from condor_actors.config import Config, ConfigError
+from condor_actors.daemons.measures import Measure
+
+__all__ = ["DaemonCollector", "MetricsPage", "exposition", "metrics_door", "open_metrics"]
 
 
 class DaemonCollector(Collector):
-    """Turns ``system.inspect()`` and the daemon's ad into metrics named ``condor_*``."""
+    """Turns what a daemon knows of itself into metrics named ``condor_*``."""
 
-    def __init__(self, name: str, daemon: Daemon) -> None:
+    def __init__(self, name: str, daemon: Daemon, started_s: float) -> None:
         self._name = name
         self._daemon = daemon
+        self._started_s = started_s
 
     def collect(self) -> Iterator[Any]:
         """One scrape."""
-        waiting = GaugeMetricFamily("condor_actor_inbox", "Messages waiting", labels=["daemon", "kind"])
-        turns = CounterMetricFamily("condor_actor_turns", "Turns taken", labels=["daemon", "kind"])
-        restarts = CounterMetricFamily("condor_actor_restarts", "Rebuilds after a crash", labels=["daemon", "kind"])
-        alive = GaugeMetricFamily("condor_actors", "Living actors", labels=["daemon", "kind"])
+        yield from self._actors()
+        yield from self._edges()
+        yield from self._process()
+        measures = getattr(self._daemon, "measures", None)
+        for measure in measures() if measures is not None else ():
+            yield _family(measure)
+
+    def _actors(self) -> Iterator[Any]:
+        labels = ["daemon", "kind"]
+        waiting = GaugeMetricFamily("condor_actor_inbox_messages", "Messages that wait for an actor", labels=labels)
+        restarts = CounterMetricFamily("condor_actor_restarts", "Rebuilds after a crash", labels=labels)
+        alive = GaugeMetricFamily("condor_actors", "Living actors", labels=labels)
         sums: dict[str, list[int]] = {}
         for actor in self._daemon.system.inspect():
-            row = sums.setdefault(actor.kind, [0, 0, 0, 0])
-            for place, value in enumerate((actor.waiting, actor.turns, actor.restarts, 1)):
+            row = sums.setdefault(actor.kind, [0, 0, 0])
+            for place, value in enumerate((actor.waiting, actor.restarts, 1)):
                 row[place] += value
-        families: tuple[Any, ...] = (waiting, turns, restarts, alive)
+        families: tuple[Any, ...] = (waiting, restarts, alive)
         for kind, row in sums.items():
             for family, value in zip(families, row, strict=True):
                 family.add_metric([self._name, kind], value)
         yield from families
+        turns = HistogramMetricFamily("condor_turn_duration_seconds", "How long turns of actors took", labels=labels)
+        by_kind: dict[str, list[Times]] = {}
+        for (kind, _), times in self._daemon.system.loop.times.by_name().items():
+            by_kind.setdefault(kind, []).append(times)
+        for kind, group in by_kind.items():
+            total, buckets = 0, []
+            for index, bound in enumerate((*map(str, BOUNDS_S), "+Inf")):
+                total += sum(each.classes[index] for each in group)
+                buckets.append((bound, float(total)))
+            turns.add_metric([self._name, kind], buckets, sum(each.total_s for each in group))
+        yield turns
+
+    def _edges(self) -> Iterator[Any]:
         slow = self._daemon.system.loop.slow
-        if slow is not None:
-            count = CounterMetricFamily("condor_slow_edges", "Times the reactor was kept long", labels=["daemon"])
-            count.add_metric([self._name], slow.count)
-            spent = CounterMetricFamily("condor_slow_edges_seconds", "How long in all", labels=["daemon"])
-            spent.add_metric([self._name], slow.total_s)
-            longest = GaugeMetricFamily("condor_slowest_edge_seconds", "The longest of them", labels=["daemon"])
-            longest.add_metric([self._name], slow.longest_s)
-            yield from (count, spent, longest)
-        numbers = GaugeMetricFamily("condor_ad", "Numbers of the daemon's own ad", labels=["daemon", "attribute"])
-        ad = self._daemon.ad()
-        for attribute in ad:
-            value = ad.evaluate(attribute)
-            if isinstance(value, int | float):
-                numbers.add_metric([self._name, attribute], float(value))
-        yield numbers
+        if slow is None:
+            return
+        for made, name, doc, value in (
+            (CounterMetricFamily, "condor_slow_edges", "Times the reactor was kept long", slow.count),
+            (CounterMetricFamily, "condor_slow_edges_seconds", "How long it was kept in all", slow.total_s),
+            (GaugeMetricFamily, "condor_slowest_edge_seconds", "The longest of them", slow.longest_s),
+        ):
+            family = made(name, doc, labels=["daemon"])
+            family.add_metric([self._name], value)
+            yield family
+
+    def _process(self) -> Iterator[Any]:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        with open("/proc/self/statm", encoding="ascii") as file:
+            resident = int(file.readline().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        for made, name, doc, value in (
+            (CounterMetricFamily, "condor_process_cpu_seconds", "Processor time", usage.ru_utime + usage.ru_stime),
+            (GaugeMetricFamily, "condor_process_resident_memory_bytes", "Resident memory", resident),
+            (GaugeMetricFamily, "condor_process_open_fds", "Open descriptors", len(os.listdir("/proc/self/fd")) - 1),
+            (GaugeMetricFamily, "condor_process_start_time_seconds", "When it began, since 1970", self._started_s),
+        ):
+            family = made(name, doc, labels=["daemon"])
+            family.add_metric([self._name], value)
+            yield family
 
 
-def open_metrics(port: int, name: str, daemon: Daemon, reactor: Any) -> IListeningPort:
-    """Serve ``/metrics`` on a port of loopback.
+def _family(measure: Measure) -> Any:
+    made = CounterMetricFamily if measure.is_counter else GaugeMetricFamily
+    family = made(measure.name, measure.doc, labels=list(measure.labels))
+    for labels, value in measure.samples:
+        family.add_metric(list(labels), value)
+    return family
+
+
+def exposition(name: str, daemon: Daemon, started_s: float) -> str:
+    """The metrics of a daemon, as Prometheus reads them."""
+    registry = CollectorRegistry()
+    registry.register(DaemonCollector(name, daemon, started_s))
+    return generate_latest(registry).decode()
+
+
+class MetricsPage(Resource):
+    """``/metrics``: asks for all daemons, and answers."""
+
+    isLeaf = True
+
+    def __init__(self, gather: Callable[[Callable[[str], None]], None], token: bytes) -> None:
+        super().__init__()
+        self._gather = gather
+        self._token = token
+
+    def render_GET(self, request: Any) -> Any:  # noqa: N802 - Twisted's name
+        """One scrape."""
+        given = request.getHeader(b"authorization") or b""
+        if self._token and not hmac.compare_digest(given, b"Bearer " + self._token):
+            request.setResponseCode(401)
+            request.setHeader(b"www-authenticate", b"Bearer")
+            return b"these metrics are for who brings the token of METRICS_TOKEN_FILE\n"
+        gone: list[bool] = []
+        request.notifyFinish().addErrback(lambda _: gone.append(True))
+
+        def answer(text: str) -> None:
+            if not gone:
+                request.setHeader(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+                request.write(text.encode())
+                request.finish()
+
+        self._gather(answer)
+        return NOT_DONE_YET
+
+
+def open_metrics(config: Config, gather: Callable[[Callable[[str], None]], None], reactor: Any) -> IListeningPort:
+    """Serve ``/metrics`` of this machine.
 
     Raises:
-        twisted.internet.error.CannotListenError: the port is taken.
+        ConfigError: see `metrics_door`.
+        OSError: the port is taken, or a file cannot be read.
     """
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    registry.register(DaemonCollector(name, daemon))
-    resource: Any = MetricsResource  # untyped, like the site
+    interface, token, certificate = metrics_door(config)
     root = Resource()
-    root.putChild(b"metrics", resource(registry))
-    listening: IListeningPort = reactor.listenTCP(port, Site(root), interface="127.0.0.1")
-    return listening
+    root.putChild(b"metrics", MetricsPage(gather, token))
+    port, site = config.integer("METRICS_PORT"), Site(root)
+    if not certificate:
+        listening: IListeningPort = reactor.listenTCP(port, site, interface=interface)
+        return listening
+    from OpenSSL import SSL
+    from twisted.internet.ssl import DefaultOpenSSLContextFactory
+
+    try:
+        context = DefaultOpenSSLContextFactory(certificate, certificate, sslmethod=SSL.TLS_SERVER_METHOD)
+        context.getContext().use_certificate_chain_file(certificate)
+        context.getContext().set_min_proto_version(SSL.TLS1_2_VERSION)
+    except SSL.Error as error:
+        raise OSError(f"METRICS_CERTIFICATE = {certificate} cannot be used with its key: {error}") from None
+    secure: IListeningPort = reactor.listenSSL(port, site, context, interface=interface)
+    return secure
+
+
+def metrics_door(config: Config) -> tuple[str, bytes, str]:
+    """Where metrics are shown, the token that is asked for, and the certificate; empty: none.
+
+    Raises:
+        ConfigError: they would be shown beyond loopback without token and certificate.
+        OSError: the token cannot be read.
+    """
+    interface, token_file = config.needed_text("METRICS_INTERFACE"), config.text("METRICS_TOKEN_FILE")
+    certificate = config.text("METRICS_CERTIFICATE") or ""
+    token = Path(token_file).read_bytes().strip() if token_file else b""
+    if not ipaddress.ip_address(interface).is_loopback and not (token and certificate):
+        raise ConfigError("metrics name users: beyond loopback they are shown by HTTPS and with a token",
+                          name="METRICS_INTERFACE", value=interface,
+                          expected="127.0.0.1, or METRICS_CERTIFICATE and METRICS_TOKEN_FILE besides")
+    return interface, token, certificate

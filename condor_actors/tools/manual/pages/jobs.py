@@ -216,4 +216,21 @@ RESCHEDULE = Description(
     options={"Options": {"all": "all schedds of the pool", "constraint EXPR": "the schedds whose ads satisfy EXPR"}},
     see_also=("condor_q(1)",),
 )
-PAGES = (SUBMIT, Q, HISTORY, *ACTIONS, PRIO, QEDIT, RESCHEDULE)
+SUMMARY = Description(
+    name="condor_summary",
+    purpose="sum up by user what jobs came to",
+    synopsis=("[options] [USER ...]",),
+    text="""Sums up the jobs that have left the queue, by user: how many were done and removed, how often they moved and
+were checkpointed, their time on machines and their processor time there, and the leverage of those in the standard
+universe: the seconds of remote processor time for each second that supporting them cost at home.""",
+    source="jobs.summary:FLAGS",
+    options={
+        "Which jobs": {
+            "constraint EXPR": "those for which EXPR is true; all of several must be",
+            "since JOB|EXPR": "only those that left after JOB, or until EXPR is true, from the newest on",
+            "file FILE": "those of a file of ads, such as condor_history -extract writes; nobody is asked",
+        },
+    },
+    see_also=("condor_history(1)", "condor_userprio(1)"),
+)
+PAGES = (SUMMARY, SUBMIT, Q, HISTORY, *ACTIONS, PRIO, QEDIT, RESCHEDULE)
