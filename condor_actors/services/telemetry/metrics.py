@@ -122,7 +122,7 @@ class MetricsPage(Resource):
     isLeaf = True
 
     def __init__(self, gather: Callable[[Callable[[str], None]], None], token: bytes) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # not typed in Twisted
         self._gather = gather
         self._token = token
 
