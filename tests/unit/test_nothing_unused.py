@@ -28,7 +28,8 @@ CALLED_BY_TWISTED = {
     "_openFile", "buildProtocol", "clientConnectionForTLS", "serverConnectionForTLS", "connectionReady", "closeStdin",
     "eofReceived",
     "execCommand", "isClassAllowed", "isModuleAllowed", "isTypeAllowed", "logPrefix", "postOptions", "requestAvatarId",
-    "resumeProducing", "stopProducing", "pauseProducing", "signalProcess", "windowChanged",
+    "resumeProducing", "stopProducing", "pauseProducing", "render_GET", "signalProcess",
+    "windowChanged",
     "readConnectionLost", "writeConnectionLost",
 }
 CALLED_BY_PYTHON = {"connection_made", "data_received", "connection_lost", "find_class"}
