@@ -5,11 +5,12 @@ In parentheses the seed that found it.  What a seed means changes with the fault
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from condor_actors.cores.shadow.shadow_events import WriteStreams
 from condor_actors.cores.startd.claims.claim import SaveFact
-from condor_actors.daemons.shadow.shadow import Shadow
+from condor_actors.daemons.shadow.output_files import OutputPlaces
 from condor_actors.daemons.startd_actor import StartdActor
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.messages.admin import Drain
@@ -237,9 +238,10 @@ def test_what_is_streamed_comes_home_whole_and_a_piece_at_a_time(monkeypatch: py
         begun(self)
         write(self)
 
-    def take(self: Shadow, effect: WriteStreams) -> None:
-        under_way.append(sum(len(data) for _, _, data in effect.pieces))
-        written.update({offset: data for _, offset, data in effect.pieces})
+    def take(places: OutputPlaces, pieces: Sequence[tuple[str, int, bytes]]) -> list[tuple[str, Exception]]:
+        under_way.append(sum(len(data) for _, _, data in pieces))
+        written.update({offset: data for _, offset, data in pieces})
+        return []
 
     def end(self: JobProcess, exit_code: int, exit_signal: int) -> None:
         monkeypatch.setattr(self.machine, "write", lambda *args: None)
@@ -248,7 +250,7 @@ def test_what_is_streamed_comes_home_whole_and_a_piece_at_a_time(monkeypatch: py
     begun, ended = JobProcess.begin, JobProcess.end
     monkeypatch.setattr(JobProcess, "begin", begin)
     monkeypatch.setattr(JobProcess, "end", end)
-    monkeypatch.setattr(Shadow, "_write_streams", take)
+    monkeypatch.setattr("condor_actors.daemons.shadow.stream_writer.write_pieces", take)
     monkeypatch.setattr("condor_actors.daemons.starter.output_streams.PIECE_BYTES", 2000)
     result = run(Scenario(
         machines=(HOME, PLAIN), config=QUICK, delay_s=0.2,
