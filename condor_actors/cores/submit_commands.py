@@ -89,6 +89,7 @@ cron_minute CronMinute; cron_hour CronHour; cron_day_of_month CronDayOfMonth; cr
 cron_day_of_week CronDayOfWeek; cron_window; cron_prep_time; noop_job IsNoopJob; noop_job_exit_code NoopJobExitCode;
 noop_job_exit_signal NoopJobExitSignal; next_job_start_delay NextJobStartDelay; output_directory OutputDirectory;
 preserve_relative_paths PreserveRelativePaths; skip_if_dataflow SkipIfDataflow; stack_size StackSize;
+job_ad_information_attrs JobAdInformationAttrs; public_input_files PublicInputFiles;
 require_gpus RequireGPUs; gpus_minimum_capability GPUsMinCapability; gpus_maximum_capability GPUsMaxCapability;
 gpus_minimum_memory GPUsMinMemory; gpus_minimum_runtime GPUsMinRuntime;
 retry_request_memory RetryRequestMemory; retry_request_memory_increase NextRequestMemory;
@@ -160,16 +161,15 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
     ("transfer_plugins TransferPlugins", "a job brings no transfer programs of its own",
      "Fetch the file in the job, or use http and https URLs."),
-    ("public_input_files PublicInputFiles", "no public cache is kept",
-     "Use transfer_input_files: equal files are sent to a machine once."),
     ("manifest JobManifestDesired; manifest_dir JobManifestDir", "no manifests are written",
      "Have a wrapper script list the folder (sha256sum *) before and after, into a file of transfer_output_files."),
     ("starter_log JobStarterLog; starter_debug JobStarterDebug", "starters keep no log for the job",
      "The event log (log = …) has what its user needs; the administrator of the machine has the starters' log."),
-    ("submit_event_notes_attrs SubmitEventNotesAttrs; job_ad_information_attrs JobAdInformationAttrs",
-     "attributes of the job are not added to events", "Ask for them with condor_q or condor_history."),
+    ("submit_event_notes_attrs SubmitEventNotesAttrs", "attributes of the job are not added to its submit event alone",
+     "job_ad_information_attrs writes them behind each event of the job."),
     ("primary_unix_group JobPrimaryUnixGroup", "a job runs with the account's own groups",
-     "Call newgrp(1) or sg(1) in a wrapper script."),
+     "All its groups count for what it may read and write; give the folder for its results that group and the setgid "
+     "bit (chgrp GROUP FOLDER; chmod g+s FOLDER), and new files there belong to the group."),
     ("encrypt_execute_directory EncryptExecuteDirectory", "a job's folder is not encrypted: that takes a key in the "
      "kernel and a file system made for it, which root sets up",
      "Have the administrator put EXECUTE on an encrypted disk and advertise that; ask for it in requirements."),

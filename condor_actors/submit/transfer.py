@@ -25,7 +25,8 @@ def transfer(context: BuildContext) -> None:
         return
     inputs_text = context.text("transfer_input_files", "TransferInputFiles", "TransferInput")
     outputs_text = context.text("transfer_output_files", "TransferOutputFiles", "TransferOutput")
-    should, when = _policy(context, inputs_text is not None, outputs_text is not None)
+    sends = inputs_text is not None or context.text("public_input_files", "PublicInputFiles") is not None
+    should, when = _policy(context, sends, outputs_text is not None)
     context.set("ShouldTransferFiles", should)
     if should != "NO":
         context.set("WhenToTransferOutput", when)
@@ -34,6 +35,8 @@ def transfer(context: BuildContext) -> None:
         if domain is not None:
             context.set("FileSystemDomain", domain)
     inputs = listed(unquoted(inputs_text)) if inputs_text is not None else []
+    public = context.text("public_input_files", "PublicInputFiles")  # where no web server publishes them, they are sent
+    inputs += [name for name in listed(unquoted(public or "")) if name not in inputs]
     container = context.get("ContainerImage")
     if container is not None and context.get("TransferContainer") is not False and should != "NO":
         container = container.rstrip("/")
@@ -55,9 +58,6 @@ def transfer(context: BuildContext) -> None:
         return
     if inputs:
         context.set("TransferInput", ",".join(inputs))
-    public = context.text("public_input_files", "PublicInputFiles")
-    if public is not None:
-        context.set("PublicInputFiles", ",".join(listed(public)))
     if outputs_text is not None:
         context.set("TransferOutput", ",".join(listed(unquoted(outputs_text))))
     _remaps(context)

@@ -268,6 +268,17 @@ def _factory_paused(words: str, rows: Rows, text: str) -> Facts:
             "HoldCode": int(codes.get("HoldCode", 0))}
 
 
+def _informed(words: str, rows: Rows, text: str) -> Facts:
+    try:
+        found = ClassAd.from_text("\n".join(row.strip() for row in rows))
+    except ClassAdSyntaxError:
+        return {}
+    return {name: value for name, value in ((name, found.evaluate(name)) for name in found)
+            if isinstance(value, (bool, int, float, str)) and name not in _OF_THE_EVENT}
+
+
+_OF_THE_EVENT = frozenset({"Cluster", "Proc", "Subproc", "EventTypeNumber", "EventTime", "MyType"})
+
 _READERS: dict[int, Callable[[str, Rows, str], Facts]] = {
     JobEventType.SUBMIT: _submitted,
     JobEventType.EXECUTE: _executes,
@@ -288,6 +299,7 @@ _READERS: dict[int, Callable[[str, Rows, str], Facts]] = {
     JobEventType.GRID_RESOURCE_UP: _grid,
     JobEventType.GRID_RESOURCE_DOWN: _grid,
     JobEventType.GRID_SUBMIT: _grid,
+    JobEventType.JOB_AD_INFORMATION: _informed,
     JobEventType.CLUSTER_SUBMIT: _submitted,
     JobEventType.CLUSTER_REMOVE: _cluster_removed,
     JobEventType.FACTORY_PAUSED: _factory_paused,

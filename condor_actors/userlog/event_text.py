@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from xml.sax.saxutils import escape
 
-from condor_actors.classads import ClassAd
+from condor_actors.classads import ClassAd, unparse
+from condor_actors.cores.job_information import information_of
 from condor_actors.messages.codes import FileTransferEventType, JobEventType
 from condor_actors.numerals import moment
 
-__all__ = ["EVENT_NAMES", "event_header", "event_text", "event_xml"]
+__all__ = ["EVENT_NAMES", "event_header", "event_text", "event_xml", "information_text", "information_xml"]
 
 EVENT_NAMES: dict[int, str] = {
     JobEventType.SUBMIT: "SubmitEvent",
@@ -40,6 +41,7 @@ EVENT_NAMES: dict[int, str] = {
     JobEventType.GRID_RESOURCE_UP: "GridResourceUpEvent",
     JobEventType.GRID_RESOURCE_DOWN: "GridResourceDownEvent",
     JobEventType.GRID_SUBMIT: "GridSubmitEvent",
+    JobEventType.JOB_AD_INFORMATION: "JobAdInformationEvent",
     JobEventType.CLUSTER_SUBMIT: "ClusterSubmitEvent",
     JobEventType.CLUSTER_REMOVE: "ClusterRemoveEvent",
     JobEventType.FACTORY_PAUSED: "FactoryPausedEvent",
@@ -81,6 +83,22 @@ def event_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassA
         " ", "milliseconds" if sub_second else "seconds") + ("Z" if utc else "")
     lines = _BODIES[event](facts)
     return f"{event_header(event, cluster, proc)}{when} " + "\n".join(lines) + "\n...\n"
+
+
+def _information(event: int, facts: ClassAd) -> dict[str, bool | int | float | str]:
+    found = information_of(facts)
+    name = f"ULOG_{JobEventType(event).name}"
+    return {**found, "TriggerEventTypeNumber": event, "TriggerEventTypeName": name} if found else {}
+
+
+def information_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> str:
+    """The block behind an event of a job with ``job_ad_information_attrs``; empty for another job."""
+    found = _information(event, facts)
+    if not found:
+        return ""
+    when = moment(when_s).replace(tzinfo=None).isoformat(" ", "seconds")
+    lines = ["Job ad information event triggered.", *(f"{name} = {unparse(value)}" for name, value in found.items())]
+    return f"{event_header(JobEventType.JOB_AD_INFORMATION, cluster, proc)}{when} " + "\n".join(lines) + "\n...\n"
 
 
 # ---- bodies
@@ -401,13 +419,25 @@ _XML_FACTS: dict[int, tuple[tuple[str, str], ...]] = {
 }
 
 
+def information_xml(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> str:
+    """What `information_text` says, as one ``<c>`` element."""
+    found = _information(event, facts)
+    return _element([*_head(JobEventType.JOB_AD_INFORMATION, cluster, proc, when_s), *found.items()]) if found else ""
+
+
+def _head(event: int, cluster: int, proc: int, when_s: float) -> list[tuple[str, object]]:
+    when = moment(when_s).isoformat(timespec="milliseconds")
+    return [("MyType", EVENT_NAMES[event]), ("EventTypeNumber", event), ("EventTime", when), ("Cluster", cluster),
+            ("Proc", proc), ("Subproc", 0)]
+
+
+def _element(values: list[tuple[str, object]]) -> str:
+    return "<c>\n" + "".join(f'    <a n="{name}">{_xml_value(value)}</a>\n' for name, value in values) + "</c>\n"
+
+
 def event_xml(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> str:
     """The same event as one ``<c>`` element."""
-    when = moment(when_s).isoformat(timespec="milliseconds")
-    values: list[tuple[str, object]] = [
-        ("MyType", EVENT_NAMES[event]), ("EventTypeNumber", event), ("EventTime", when), ("Cluster", cluster),
-        ("Proc", proc), ("Subproc", 0),
-    ]
+    values = _head(event, cluster, proc, when_s)
     for shown, attribute in _XML_FACTS.get(event, ()):
         value = facts.evaluate(attribute)
         if isinstance(value, (bool, int, float, str)):
@@ -420,7 +450,7 @@ def event_xml(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd
                       else ("ReturnValue", facts.get_int("ExitCode")))
         values += [(name, _usage(facts.get_float(user), facts.get_float(system), "").removesuffix("  -  "))
                    for name, user, system in _XML_USAGE]
-    return "<c>\n" + "".join(f'    <a n="{name}">{_xml_value(value)}</a>\n' for name, value in values) + "</c>\n"
+    return _element(values)
 
 
 _XML_USAGE = (

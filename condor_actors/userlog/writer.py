@@ -31,7 +31,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.actors.workers import InWorker, NoAnswer, at_once, open_plain, touching
 from condor_actors.classads import ClassAd
-from condor_actors.userlog.event_text import event_text, event_xml
+from condor_actors.userlog.event_text import event_text, event_xml, information_text, information_xml
 from condor_actors.userlog.paths import log_paths
 
 __all__ = ["LogFiles", "UserLogs"]
@@ -166,12 +166,14 @@ class UserLogs:
         Args:
             maybe_written: look at the log's end first, and leave out what is there.
         """
-        form = event_xml if facts.get_bool("UserLogUseXML") else event_text
-        maybe_s = when_s if maybe_written and form is event_text else None
+        is_xml = facts.get_bool("UserLogUseXML")
+        forms = (event_xml, information_xml) if is_xml else (event_text, information_text)
+        maybe_s = when_s if maybe_written and not is_xml else None
         procs = tuple(procs)
         for path in log_paths(facts):
             log = self._logs.setdefault(path, _Log(path))
-            log.waiting += [_Event(form(event, cluster, proc, when_s, facts), maybe_s) for proc in procs]
+            log.waiting += [_Event("".join(each(event, cluster, proc, when_s, facts) for each in forms), maybe_s)
+                            for proc in procs]
             log.said += len(procs)
             if self._call is None:
                 self._call = self._clock.callLater(MOMENT_S, self.flush)

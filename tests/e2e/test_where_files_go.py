@@ -7,6 +7,9 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from condor_actors.messages.codes import JobEventType
+from condor_actors.userlog.event_facts import facts_of
+from condor_actors.userlog.reader import EventReader
 from tests.pool_fixture import PersonalPool, open_to_jobs, until
 
 
@@ -126,6 +129,25 @@ def test_the_execute_event_shows_attributes_of_the_machine(pool: PersonalPool) -
     assert "\tTotalCpus = " in log
     assert "NoSuchThing" not in log
     until(lambda: "005 (" in (here / "log").read_text(), "the job has ended")
+
+
+def test_attributes_of_the_job_follow_each_of_its_events(pool: PersonalPool) -> None:
+    here = folder(pool, "informs")
+    (here / "seen").write_text("published\n")
+    pool.submit(f"initialdir = {here}\n" + shell("cat seen") + "output = out\nmy.Colour = \"red\"\n"
+                "job_ad_information_attrs = ProcId, JobStatus, Colour, NoSuchThing\npublic_input_files = seen\n"
+                "should_transfer_files = yes\nqueue 2\n")
+    pool.wait(str(here / "log"))
+    assert (here / "out").read_text() == "published\n", "what would be published is sent"
+    found = [(event.number, facts_of(event, is_xml=False))
+             for event in EventReader().feed((here / "log").read_bytes())]
+    told = [facts for number, facts in found if number == JobEventType.JOB_AD_INFORMATION]
+    assert len(told) == len(found) // 2, "one behind each event"
+    for (number, _), (_, facts) in zip(found[::2], found[1::2], strict=True):
+        assert facts.get_int("TriggerEventTypeNumber") == number
+    assert {facts.get_int("ProcId") for facts in told} == {0, 1}
+    assert {facts.get_int("JobStatus") for facts in told if facts.get_int("TriggerEventTypeNumber") == 5} == {4}
+    assert all(facts.get_str("Colour") == "red" and "NoSuchThing" not in facts for facts in told)
 
 
 def test_starts_are_spaced_by_the_job(pool: PersonalPool) -> None:

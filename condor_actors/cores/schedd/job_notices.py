@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.job_information import information_of
 from condor_actors.cores.schedd.queue_operations import DropNotices, DropRun, SaveNotice
 from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
@@ -26,7 +27,7 @@ __all__ = ["LOG_ATTRIBUTES", "JobNotices", "RecordEpoch", "RecordEvent"]
 LOG_ATTRIBUTES = (
     "Owner", "UserLog", "UserLogUseXML", "DAGManNodesLog", "Iwd", "Cmd", "Args", "Arguments", "JobNotification",
     "NotifyUser", "EmailAttributes", "JobBatchName", "DAGNodeName", "SubmitEventNotes", "SubmitEventUserNotes",
-    "ClusterId", "ProcId", "QDate", "JobDescription", "Universe", "JobUniverse",
+    "ClusterId", "ProcId", "QDate", "JobDescription", "Universe", "JobUniverse", "JobAdInformationAttrs",
 )
 """What every notice has."""
 
@@ -107,8 +108,9 @@ class JobNotices:
         wanted = self.wanted(job.ad)
         if not wanted and not self._context.settings.records_events:
             return ""
-        names = ENDING_ATTRIBUTES if event in _WITH_USAGE else LOG_ATTRIBUTES
-        return self._add(job.cluster, job.proc, -1, event, job.ad.project(names), facts, wanted=wanted)
+        ad = job.ad.project(ENDING_ATTRIBUTES if event in _WITH_USAGE else LOG_ATTRIBUTES)
+        ad.update(information_of(job.ad))
+        return self._add(job.cluster, job.proc, -1, event, ad, facts, wanted=wanted)
 
     def record(self, job: Job, event: int, when_s: float, **facts: Any) -> None:
         """An event that its shadow writes to the user's log, for the log of all jobs only."""
@@ -124,8 +126,9 @@ class JobNotices:
         facts = {"SubmitHost": submit_host}
         keys = {name.lower() for name in LOG_ATTRIBUTES} - {"procid", "clusterid"}
         start = last = -1
+        alike = cluster.ad.find("jobadinformationattrs") is None
         for job in [*jobs, None]:
-            plain = job is not None and keys.isdisjoint(job.ad.own)
+            plain = alike and job is not None and keys.isdisjoint(job.ad.own)
             if start >= 0 and (job is None or not plain or job.proc != last + 1):
                 found.append(self._add(cluster, start, last, JobEventType.SUBMIT, shared, facts,
                                        wanted=self.wanted(cluster.ad)))

@@ -112,8 +112,8 @@ def input_paths(job: ClassAd) -> list[tuple[str, str]]:
     stdin = job.get_str("In") or NULL
     if stdin != NULL and job.get_bool("TransferIn", True) and not job.get_bool("StreamIn"):
         found.append((_source(iwd, stdin), STDIN))
-    for name in job.get_str("TransferInput").split(","):
-        name = name.strip()
+    names = f'{job.get_str("TransferInput")},{job.get_str("PublicInputFiles")}'.split(",")
+    for name in dict.fromkeys(name.strip() for name in names):
         if not name:
             continue
         if travels_as_url(name):
