@@ -97,6 +97,7 @@ void node_dealloc(PyObject *self);
 
 /* Makers of nodes: they take the references handed to them, even when they fail (NULL, exception set). */
 Node *make_literal(PyObject *value);
+Node *make_span(PyObject *span, double seconds);
 Node *make_reference(PyObject *name, PyObject *key, Node *scope, bool absolute);
 Node *make_unary(Operator operator, Node *operand);
 Node *make_binary(Operator operator, Node *left, Node *right);

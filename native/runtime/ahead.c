@@ -13,6 +13,7 @@
 
 #include <linux/fs.h>
 
+#include "known.h"
 #include "news.h"
 #include "plan.h"
 #include "process.h"
@@ -22,21 +23,10 @@
 #include "time.h"
 #include "user.h"
 
-/* What is known of one of the program's descriptors. Nothing is, of one that is all zeros. */
-struct known {
-    struct lock lock;
-    uint32_t generation; /* changes whenever what is being learned just now would be old */
-    uint32_t changing;   /* threads that are about to change what the number means, or where its position is */
-    bool learned, reads, writes;
-    uint64_t identity; /* of the file; 0 unknown */
-    int64_t position;  /* -1: home's matter. Else this descriptor's alone, and the file's size matters */
-    int64_t size;
-    uint32_t unsettled; /* bytes written since home last answered for this file */
-};
-static struct known known[KNOWN_FILES]
+struct known known[KNOWN_FILES]
     UNGUARDED("each has a lock of its own; what a transfer reads without it is compared with generation afterwards");
 
-static struct known *known_file(int fd)
+struct known *known_file(int fd)
 {
     return fd >= 0 && fd < KNOWN_FILES ? &known[fd] : NULL;
 }
@@ -55,7 +45,7 @@ static uint64_t identity_of(const struct stat *status)
 }
 
 /* The program has changed that file, and home has heard of it: what is asked from now on is new. 0: not known which. */
-static void spoil(uint64_t identity)
+void spoil(uint64_t identity)
 {
     note_own_change();
     spoil_streams(identity);
@@ -248,8 +238,7 @@ static void clear(struct known *k)
     __atomic_add_fetch(&k->generation, 1, __ATOMIC_RELEASE);
 }
 
-static void note_facts(struct known *k, const struct stat *status, uint64_t hints, int64_t position) REQUIRES(k->lock);
-static void note_facts(struct known *k, const struct stat *status, uint64_t hints, int64_t position)
+void note_facts(struct known *k, const struct stat *status, uint64_t hints, int64_t position)
 {
     if (k->changing)
         return;
@@ -291,7 +280,7 @@ static void learn_file(struct thread *self, int fd)
 }
 
 /* The descriptor means nothing any more, or something else. */
-static void forget_file(int fd)
+void forget_file(int fd)
 {
     struct known *k = known_file(fd);
     if (!k)
@@ -403,109 +392,4 @@ void ahead_reset(bool mapped)
         if (known[fd].learned || known[fd].lock.word || known[fd].changing)
             known[fd] = (struct known){.position = -1};
     streams_reset(mapped);
-}
-
-/* ---- opening and closing */
-
-/* WORLD: as it was before the file was opened. */
-static UNCHECKED_LOCKS void note_opened(int fd, const struct stat *status, const uint8_t *first, int flags, uint64_t hints,
-                                        uint32_t world)
-{
-    struct known *k = known_file(fd);
-    forget_file(fd);
-    if (!k)
-        return;
-    lock(&k->lock);
-    note_facts(k, status, hints, 0);
-    if (k->writes && (flags & O_TRUNC))
-        spoil(k->identity);
-    struct stream *s = k->reads ? stream_of(fd, k->identity) : NULL;
-    if (s) {
-        s->status = *status;
-        s->has_status = true;
-        s->status_world = world;
-        s->status_ns = monotonic_ns();
-        if (first && world_now() == world && has_buffer(s) && s->pieces[0].state != WAITER_ASKED) {
-            struct piece *p = &s->pieces[0];
-            begin_piece(s, p, 0, FIRST_BYTES); /* any change from now on spoils it */
-            p->length = k->size < FIRST_BYTES ? k->size : FIRST_BYTES;
-            memcpy(s->buffer, first, (size_t)p->length);
-            p->state = WAITER_DONE;
-        }
-        unlock(&s->lock);
-    }
-    unlock(&k->lock);
-}
-
-/* PATH may be the program's memory. The answer tells more than was asked.  WAITING is the program's call, which
- * a signal may end while a pipe's other end is waited for. */
-long open_home(struct thread *self, struct trap *waiting, int directory, const char *path, int flags, int mode)
-{
-    char *name = (char *)self->scratch;
-    struct stat status;
-    uint64_t hints = 0;
-    long length = copy_path(name, path);
-    if (length < 0)
-        return length;
-    struct request request = {.call = __NR_openat, .arguments = {directory, length, flags, mode,
-                                                                 WANT_FACTS | FIRST_BYTES}};
-    struct vector in = {name, (size_t)length};
-    struct vector out[] = {{&status, sizeof status}, {self->scratch, FIRST_BYTES}};
-    bool changes = flags & (O_CREAT | O_TRUNC);
-    uint32_t world = world_now();
-    if (!changes && (flags & O_ACCMODE) == O_RDONLY) {
-        long found = plan_open(&request, name, &status, &hints);
-        if (found >= 0 && (hints & HINT_STEADY))
-            note_opened((int)found, &status, NULL, flags, hints, world);
-        if (found != NOT_HERE)
-            return found;
-    }
-    long fd = waiting ? ask_waiting(waiting, &request, &in, 1, out, 2, &hints)
-                      : ask(self, &request, &in, 1, out, 2, &hints);
-    if (changes)
-        note_own_change(), world++;
-    if (fd >= 0)
-        plan_note_opened((int)fd);
-    if (fd >= 0 && (hints & HINT_STEADY))
-        note_opened((int)fd, &status, self->scratch, flags, hints, world);
-    else if (fd >= 0)
-        forget_file((int)fd);
-    return fd;
-}
-
-/* A file that was only read needs no answer to its closing. */
-long close_home(struct thread *self, int fd)
-{
-    struct known *k = known_file(fd);
-    bool quick = k && k->learned && (k->reads || k->writes) && !k->unsettled;
-    long result = 0;
-    begin_change(fd);
-    if (!plan_note_closed(fd, &quick)) {
-        struct request request = {.call = __NR_close, .arguments = {fd}};
-        result = quick ? tell_home(&request, NULL, 0) : ask(self, &request, NULL, 0, NULL, 0, NULL);
-    }
-    end_change(fd);
-    return result;
-}
-
-long do_close(struct trap *t)
-{
-    return close_home(t->self, (int)t->a[0]);
-}
-
-/* fstat right after open: its answer came along, and serves once. */
-UNCHECKED_LOCKS bool status_ahead(int fd, void *to, long *result)
-{
-    if (plan_status(fd, to, result))
-        return true;
-    struct known *k = known_file(fd);
-    struct stream *s = k && k->reads ? stream_of(fd, 0) : NULL;
-    if (!s)
-        return false;
-    bool good = s->has_status && s->status_world == world_now() && monotonic_ns() - s->status_ns < FRESH_NS;
-    s->has_status = false;
-    if (good)
-        *result = copy_user(to, &s->status, sizeof s->status) ? -EFAULT : 0;
-    unlock(&s->lock);
-    return good;
 }

@@ -10,7 +10,8 @@ import select
 import socket
 import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,24 @@ def status_of(pid: int) -> dict[str, str]:
 def become_subreaper(on: bool) -> None:
     """Have what is left behind re-parented to this process."""
     assert ctypes.CDLL(None).prctl(36, int(on), 0, 0, 0) == 0
+
+
+@contextmanager
+def opened(path: Path | str, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """A descriptor, for as long as it is needed."""
+    descriptor = os.open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def owned(path: Path, uid: int, data: bytes | None = b"content", mode: int = 0o600) -> Path:
+    """A file (or folder, without data) of an account."""
+    if data is None:
+        path.mkdir(mode=mode)
+    else:
+        path.write_bytes(data)
+    path.chmod(mode)
+    os.chown(path, uid, uid)
+    return path

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
 import pytest
 
 from tests.harness.namespaces import Machine, Wire, a_wire
-from tests.pool_fixture import until
+from tests.harness.root_helper import POOL, Helper
+from tests.pool_fixture import fresh_folder, until
 
 
 @attrs.frozen
@@ -48,4 +51,19 @@ def attacked() -> Iterator[AttackedPool]:
 def wire() -> Iterator[Wire]:
     """A wire to hang machines on."""
     with a_wire() as made:
+        yield made
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder of the pool's account that everybody can enter."""
+    with fresh_folder() as path:
+        os.chown(path, POOL, POOL)
+        yield path
+
+
+@pytest.fixture
+def helper(folder: Path) -> Iterator[Helper]:
+    """The helper that stays root, of a daemon that may use this folder."""
+    with Helper("--folder", str(folder)) as made:
         yield made

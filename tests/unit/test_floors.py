@@ -37,6 +37,8 @@ FLOORS = {
 NO_TWISTED = {"accounts", "addresses", "classads", "durable", "effects", "numerals", "own_files", "messages", "config",
               "cores", "dag", "submit"}
 LARGEST_FOLDER = 25
+LONGEST_FILE = 500
+HOUSE = PACKAGE.parent
 # Pieces that several daemons' cores read.
 SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "chirp_protocol", "cron_schedule", "devices",
                 "flock_terms",
@@ -109,6 +111,15 @@ def test_programs_share_with_the_commands_what_the_commands_share() -> None:
 def test_no_folder_holds_more_than_a_screenful() -> None:
     folders = Counter(path.parent.relative_to(PACKAGE) for path in modules() if path.stem != "__init__")
     assert not {str(folder): count for folder, count in folders.items() if count > LARGEST_FOLDER}
+
+
+def test_no_file_needs_a_table_of_contents() -> None:
+    files = [path for place in ("condor_actors", "native", "tests", "benchmarks", "docs") for kind in ("*.py", "*.[ch]")
+             for path in (HOUSE / place).rglob(kind)]
+    lengths = {str(path.relative_to(HOUSE)): len(path.read_text("utf-8").splitlines()) for path in files
+               if not {"build", "__pycache__"} & set(path.parts)}
+    assert len(lengths) > 1000
+    assert not {path: length for path, length in lengths.items() if length > LONGEST_FILE}
 
 
 def test_the_cores_of_one_daemon_do_not_import_anothers() -> None:
