@@ -270,7 +270,7 @@ class TurnLoop:
     # ---- timers
 
     def set_timer(self, cell: Cell, key: Any, delay_s: float) -> None:
-        """Start or restart a timer of an actor; one that is for ever, or at no time, is as long as any can be."""
+        """Start or restart a timer of an actor; one that is forever, or at no time, is as long as any can be."""
         self.cancel_timer(cell, key)
         delay_s = delay_s if delay_s < LONGEST_S else LONGEST_S
         cell.timers[key] = self._clock.callLater(max(delay_s, 0.0), self._timer_fired, cell, key)

@@ -2,7 +2,7 @@
 
 Theory: the log says what becomes of each job, and nothing is asked of the schedd but to queue and to remove.  A job
 whose worker never came has failed; after `MOST_FAILURES` of these in a row the executor is broken, for the next
-one would fail too, and its tasks would wait for ever.
+one would fail too, and its tasks would wait forever.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Crew:
         self.seen.add(job)
 
     async def follow(self) -> None:
-        """Read the log as it grows, for ever."""
+        """Read the log as it grows, forever."""
         with JobEventLog(self._folder / LOG) as log:
             async for event in log:
                 await self._heard(event)

@@ -181,7 +181,7 @@ class Master:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_until_complete(self._live())
-        except Exception as error:  # noqa: BLE001 - its tasks must not wait for ever
+        except Exception as error:  # noqa: BLE001 - its tasks must not wait forever
             self._broken(f"the master's thread failed: {error!r}")
         finally:
             self._crew.close()

@@ -3,7 +3,7 @@
 Theory: the collector walks its oldest generation as a whole whenever that has grown by a quarter.  A schedd with a
 million jobs would stand still for half a second each time, although hardly anything of a daemon's forms cycles.  So
 what survives a collection of the oldest generation is set aside (``gc.freeze``), and each collection looks only at what
-came after the last one.  So that no cycle of old objects stays for ever, everything is looked at in a quiet moment
+came after the last one.  So that no cycle of old objects stays forever, everything is looked at in a quiet moment
 after as many objects may have come as there were at the last such look; after many times as many, at any moment.
 """
 

@@ -5,7 +5,7 @@ only then are they reported as written.  An event that someone waits for ends th
 iteration; what else a run has to tell goes along with it, in order.  A log is opened for each group, so one that its
 owner moves or deletes is made anew, and nothing stays open for ten thousand jobs.
 
-A log is a path that its owner chose: it may be a pipe, be locked by somebody for ever, or lie on a file system whose
+A log is a path that its owner chose: it may be a pipe, be locked by somebody forever, or lie on a file system whose
 server is gone.  Each log is written by a worker, one group after the other; logs do not wait for each other.  A lock is
 waited for :data:`LOCK_PATIENCE_S`, a worker for its deadline; then those who wait for the log's events are let go, and
 what a stuck worker was writing is not written a second time before it comes back.

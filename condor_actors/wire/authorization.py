@@ -168,7 +168,7 @@ class Authorization:
         if identity.method == "self":
             return Decision(allowed=True, rule="it is the daemon itself")
         if level is Level.CLIENT:
-            return Decision(allowed=True, rule="whoever has proved an identity has it; messages prove their own right")
+            return Decision(allowed=True, rule="anyone with a proven identity has it; messages prove their own right")
         if identity.levels is not None and not any(each.value in identity.levels for each in IMPLIED_BY[level]):
             scope = " ".join(sorted(identity.levels)) or "nothing"
             return Decision(allowed=False, rule=f"the token is good for {scope} only",

@@ -44,7 +44,7 @@ def test_a_link_in_the_place_of_the_journal(files: DagFiles, thesis: Path) -> No
     os.symlink(thesis, files.journal)
     with pytest.raises(JournalError, match="symbolic links"):
         Journal.create(files.journal, "0" * 32, RunSettings(), "", 0.0)
-    with pytest.raises(JournalError, match="somebody else's, or a link"):
+    with pytest.raises(JournalError, match="belongs to another user, or is a link"):
         Journal.head(files.journal)
     assert thesis.read_text() == "years of work"
 

@@ -14,7 +14,7 @@ __all__ = ["NOT_IN_FORCE"]
 NOT_IN_FORCE: Final = {
     "CGROUP_IGNORE_CACHE_MEMORY": "a job's memory never counts the cache of files, which the kernel takes back",
     "CLAIM_PARTITIONABLE_LEFTOVERS": "the negotiator matches what is left of a partitionable slot in the same cycle",
-    "COLLECTOR_UPDATE_INTERVAL": "the collector makes its own ad anew for whoever asks for it",
+    "COLLECTOR_UPDATE_INTERVAL": "the collector makes its own ad afresh for each query",
     "CONDOR_Q_SHOW_OLD_SUMMARY": "condor_q -totals prints the summary alone, and one line of it ends every list",
     "CONDOR_VIEW_HOST": "ads go to each collector that COLLECTOR_HOST names; the web daemon keeps the pool's figures",
     "DEFAULT_DOMAIN_NAME": "the machine's full name is asked of the system; NETWORK_HOSTNAME sets another",

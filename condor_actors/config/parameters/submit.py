@@ -291,7 +291,7 @@ ROWS = (
         "MAX_LOST_RUNS",
         20,
         "A job of which so many runs in a row were lost, since starter or machine died under it, is held: it may be"
-        " what kills them. 0: it is run again for ever.",
+        " what kills them. 0: it is always run again.",
         low=0,
         unit="runs",
         read_by=SCHEDD,

@@ -14,10 +14,10 @@ ROWS = (
          "WEB_ACCESS = KEY and WEB_CERTIFICATE are worth a thought.", change="restart", read_by=WEB),
     words("WEB_HOST_NAMES", "",
           "Names by which browsers may call the page, beside localhost, this machine's own names, and addresses. A "
-          "request for any other name is refused, since it may come from a page of somebody else's.", read_by=WEB),
+          "request for any other name is refused, since it may come from another site's page.", read_by=WEB),
     choice("WEB_ACCESS", "READ",
-           "READ: whoever reaches the port sees the page. KEY: only whoever once opened the link with the secret key, "
-           "which is in $(SPOOL)/web_access_key and in the link of $(RUN)/web.url.", ("READ", "KEY"),
+           "READ: anyone who reaches the port sees the page. KEY: only those who have opened the link with the secret "
+           "key, which is in $(SPOOL)/web_access_key and in the link of $(RUN)/web.url.", ("READ", "KEY"),
            change="restart", read_by=WEB),
     integer("WEB_MAX_WATCHERS", 50, "How many pages may be kept up to date at a time; others are asked to come later.",
             low=1, high=10000, read_by=WEB),

@@ -137,4 +137,4 @@ def check_proxy(text: str) -> None:
     """
     if text and not (text.startswith("http://") and _HOST.match(text.removeprefix("http://").rstrip("/"))):
         raise BadReference("CONTAINER_REGISTRY_PROXY is no http://HOST:PORT; a name and a password cannot be in it, "
-                           "since whoever runs a job would read them")
+                           "since any job could read them")

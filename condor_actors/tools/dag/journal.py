@@ -78,7 +78,7 @@ class Journal:
             JournalError: it is none.
         """
         if not is_ours(path):
-            raise JournalError(f"{path} is somebody else's, or a link; remove it, or run the DAG in a folder "
+            raise JournalError(f"{path} belongs to another user, or is a link; remove it, or run the DAG in a folder "
                                "where nobody else can write")
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             words = file.readline().rstrip("\n").split(" ", 5)

@@ -112,7 +112,7 @@ class TokenDesk:
         if key_id not in self.allowed_keys:
             raise BadToken(f"tokens are not signed with {key_id!r} here (SEC_TOKEN_FETCH_ALLOWED_SIGNING_KEYS)")
         if not 0.0 <= lifetime_s <= LONGEST_S:
-            raise BadToken("a token cannot have run out when it is made, nor last for ever by a number")
+            raise BadToken("a token cannot have run out when it is made, nor last forever by a number")
         life_s = min(lifetime_s or self.longest_s, self.longest_s) if self.longest_s else lifetime_s
         return sign(keys.secret(key_id), key_id, self.verifier.issuer, subject, now_s=self.verifier.clock(),
                     levels=levels_of(levels), life_s=life_s)

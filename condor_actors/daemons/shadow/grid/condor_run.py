@@ -3,7 +3,7 @@
 Theory: the run's folder has the numbers that were reserved for it there (``reserved``, each before its job is
 submitted) and the claim, a link that names the one job that was, or is about to be, let go.  Only jobs of those numbers
 that carry the run's name are the run's.  Whatever breaks off is done again from its beginning: a job that is there
-already is found by its number, its input is sent again, and it is let go; any other waits for ever for its input and
+already is found by its number, its input is sent again, and it is let go; any other waits forever for its input and
 is removed.
 """
 

@@ -35,7 +35,7 @@ PAGES = (
           "condor_token_list shows the ids of yours.",
           {**PLACE, "expr EXPR": "tokens for whose claims EXPR is true; may be repeated"}, "[options] [TOKEN-ID ...]"),
     _page("condor_token_request", "ask for a token and wait until it is approved",
-          "Asks the collector for a token, prints the request's id, and waits until somebody has approved it there.",
+          "Asks the collector for a token, prints the request's id, and waits until an administrator has approved it.",
           {"identity USER@DOMAIN": "for whom", "pool HOST": "the collector of that pool", **ASKED}),
     _page("condor_token_request_list", "show the requests for tokens", "Shows the requests that you may approve.",
           {**PLACE, "json": "as JSON"}),

@@ -1,0 +1,88 @@
+"""Bugs of what reaches beyond one job, machine or pool: gangs, workflows, chirp, registries, gateways, lending."""
+
+from __future__ import annotations
+
+from tests.mutants.mutation import Mutation
+
+_GANGS = "tests/unit/cores/schedd/test_gangs.py"
+_GATEWAY = "tests/unit/cores/gateway/test_gateway_cores.py"
+_LENDING = "tests/unit/cores/negotiator/test_lending.py"
+_DAG = "tests/unit/dag/test_run.py"
+_CHIRP = "tests/unit/daemons/shadow/test_chirp_files.py"
+_NAMES = "tests/unit/messages/test_image_reference.py"
+_REGISTRY = "tests/unit/machine/containers/test_registry.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "gang-outlives-node-0", "condor_actors/cores/schedd/gangs/gang.py",
+        "if not gang.living or (event.node == 0 and not gang.waits_for_all):",
+        "if not gang.living:",
+        why="machines are kept for a parallel job whose first node has ended",
+        killed_by=(f"{_GANGS}::test_the_end_of_node_0_is_the_gangs",)),
+    Mutation(
+        "gang-never-waits", "condor_actors/cores/schedd/gangs/gang.py",
+        "(event.node == 0 and not gang.waits_for_all)",
+        "event.node == 0",
+        why="WAIT_FOR_ALL has no effect: the other nodes are killed",
+        killed_by=(f"{_GANGS}::test_a_gang_that_waits_for_all_ends_with_its_last",)),
+    Mutation(
+        "rate-of-ways-is-free", "condor_actors/cores/gateway/standing.py",
+        "        account.saved -= 1.0\n",
+        "",
+        why="a partner floods the gateway with connections",
+        killed_by=(f"{_GATEWAY}::test_a_partner_opens_no_faster_than_its_rate_and_members_do",)),
+    Mutation(
+        "no-reserve-of-streams", "condor_actors/cores/gateway/standing.py",
+        "self._room * (1.0 if has < FEW else 1.0 - RESERVED)",
+        "self._room",
+        why="one partner takes every descriptor, and no other gets through",
+        killed_by=(f"{_GATEWAY}::test_the_last_of_the_room_is_for_those_who_have_little",)),
+    Mutation(
+        "pool-without-terms-gets-machines", "condor_actors/cores/negotiator/lending.py",
+        '            return f"the terms for the pool {realm} are not known here (condor_flock list)"\n',
+        '            return ""\n',
+        why="a pool that was never admitted takes this pool's machines",
+        killed_by=(f"{_LENDING}::test_a_pool_whose_terms_nobody_knows_gets_nothing",)),
+    Mutation(
+        "no-penalty-for-taking-more", "condor_actors/cores/negotiator/lending.py",
+        "        if now_s < loan.until_s:\n",
+        "        if False:\n",
+        why="a partner that takes more than it was given gets still more",
+        killed_by=(f"{_LENDING}::test_who_has_more_than_it_was_given_loses_it_and_gets_nothing_for_a_while",)),
+    Mutation(
+        "queued-nodes-are-not-counted", "condor_actors/dag/node_table.py",
+        "    run.queued += 1\n    run.idle += 1\n",
+        "    run.idle += 1\n",
+        why="MAXJOBS has no effect: a workflow submits all its nodes at once",
+        killed_by=(f"{_DAG}::test_throttles_and_categories",)),
+    Mutation(
+        "chirp-leaves-the-folder", "condor_actors/daemons/shadow/chirp_files.py",
+        "        if not any(_below(real, folder) for folder in self._real) or any(\n",
+        "        if any(\n",
+        why="a job reads and writes any file of its owner at home",
+        killed_by=(f"{_CHIRP}::test_no_verb_leaves_the_folder",)),
+    Mutation(
+        "chirp-opens-what-is-no-file", "condor_actors/daemons/shadow/chirp_files.py",
+        "                if not stat.S_ISREG(facts.st_mode):\n",
+        "                if False:\n",
+        why="a job opens a device or a pipe of its owner, and the shadow waits for it",
+        killed_by=(f"{_CHIRP}::test_nothing_but_plain_files_below_is_opened",)),
+    Mutation(
+        "any-digest-will-do", "condor_actors/machine/containers/registry.py",
+        "    if found != digest:\n",
+        "    if False:\n",
+        why="a registry, or an attacker on the network, runs an image of its own",
+        killed_by=(f"{_REGISTRY}::test_another_digest_is_never_taken",)),
+    Mutation(
+        "token-goes-with-a-redirect", "condor_actors/machine/containers/registry.py",
+        "if self._token and urllib.parse.urlsplit(url).netloc == own:",
+        "if self._token:",
+        why="another server gets the token of the registry",
+        killed_by=(f"{_REGISTRY}::test_a_redirect_to_another_server_is_not_shown_the_token",)),
+    Mutation(
+        "every-registry-in-plain-text", "condor_actors/messages/references/image_reference.py",
+        'plain = is_loopback(name) or (each.startswith("http://") and "*" not in pattern)',
+        "plain = True",
+        why="images come over http, and an attacker on the network changes them",
+        killed_by=(f"{_NAMES}::test_an_administrators_list_says_which_registries",)),
+)
