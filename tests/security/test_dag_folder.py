@@ -73,7 +73,7 @@ def test_files_of_his_that_say_how_far_her_run_is(files: DagFiles) -> None:
         Path(path).write_text(json.dumps({"exitcode": 0, "dagman_id": "7"}))
         os.chown(path, MALLORY, MALLORY)
     assert ended_with(files, 7) is None
-    with pytest.raises(JournalError, match="somebody else's"):
+    with pytest.raises(JournalError, match="belongs to another user"):
         Journal.head(files.journal)
     with pytest.raises(OSError, match="belongs to the user id 4711"):
         open_own(files.journal, os.O_WRONLY)
