@@ -57,8 +57,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         killed_by=(f"{_DAG}::test_throttles_and_categories",)),
     Mutation(
         "chirp-leaves-the-folder", "condor_actors/daemons/shadow/chirp_files.py",
-        "        if not any(_below(real, folder) for folder in self._real) or any(\n",
-        "        if any(\n",
+        "if not self._above(real) or any(_below(real, place) for place in NOT_FILES):",
+        "if any(_below(real, place) for place in NOT_FILES):",
         why="a job reads and writes any file of its owner at home",
         killed_by=(f"{_CHIRP}::test_no_verb_leaves_the_folder",)),
     Mutation(

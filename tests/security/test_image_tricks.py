@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.containers.unpack import BadImage, Budget, Tree, apply_layer, understood, unpack
+from condor_actors.machine.containers.image_tree import BadImage, Tree
+from condor_actors.machine.containers.unpack import Budget, apply_layer, understood, unpack
 
 ROOM = 8 << 20
 

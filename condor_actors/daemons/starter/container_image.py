@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.daemons.starter.own_program import ProgramEnd, room_bytes, run_own_program, sentence
-from condor_actors.machine.containers import pull, unpack
+from condor_actors.machine.containers import image_tree, pull, unpack
 from condor_actors.machine.containers.image_store import Image
 from condor_actors.machine.containers.pull import PullOrder
 from condor_actors.machine.containers.unpack import ImageFacts, UnpackOrder
@@ -99,9 +99,9 @@ class ContainerImage:
         """An image that was not transferred: what the job's account can see of it."""
         path, account = self._spec.image, self._starter.account or self._starter.edges.host.own_account
         if not path.startswith("/"):
-            raise unpack.BadImage("it did not come with the input files, and is no absolute path")
+            raise image_tree.BadImage("it did not come with the input files, and is no absolute path")
         if os.geteuid() == 0:
-            raise unpack.BadImage("this starter keeps root's rights and opens no image in their name: "
+            raise image_tree.BadImage("this starter keeps root's rights and opens no image in their name: "
                                   "let it be transferred (transfer_container)")
         descriptor = open_as(account, path, os.O_RDONLY)
         try:
@@ -142,7 +142,7 @@ class ContainerImage:
                     self._unpack()
                 else:
                     self._pull(self._spec.reference)
-            except (OSError, ValueError, unpack.BadImage) as error:
+            except (OSError, ValueError, image_tree.BadImage) as error:
                 self._refuse(error, elsewhere=isinstance(error, BadReference))
 
     def _alive(self) -> bool:

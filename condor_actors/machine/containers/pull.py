@@ -29,14 +29,11 @@ from typing import TypeVar
 
 import attrs
 
+from condor_actors.machine.containers.image_tree import BadImage, NoRoom, TooLong, Tree
 from condor_actors.machine.containers.registry import Blob, Repository, Unreachable
 from condor_actors.machine.containers.unpack import (
-    BadImage,
     Budget,
     ImageFacts,
-    NoRoom,
-    TooLong,
-    Tree,
     account_of,
     apply_layer,
     carry_out,

@@ -36,7 +36,7 @@ from typing import Any
 
 import attrs
 
-from condor_actors.machine.containers.unpack import BadImage
+from condor_actors.machine.containers.image_tree import BadImage
 from condor_actors.messages.references.image_reference import DIGEST, Registry, is_loopback
 
 __all__ = ["Blob", "Manifest", "Repository", "Unreachable"]

@@ -31,14 +31,15 @@ from typing import IO, Any
 
 import attrs
 
+from condor_actors.machine.containers.image_tree import FOLDER, BadImage, NoRoom, TooLong, Tree, parts_of
 from condor_actors.machine.run.users import Account
 
-__all__ = ["REPORT_BYTES", "BadImage", "Budget", "ImageFacts", "NoRoom", "TooLong", "Tree", "UnpackOrder", "account_of",
-           "apply_layer", "carry_out", "facts_of", "understood", "unpack"]
+__all__ = [
+    "REPORT_BYTES", "Budget", "ImageFacts", "UnpackOrder", "account_of", "apply_layer", "carry_out", "facts_of",
+    "understood", "unpack",
+]
 
 MOST_ENTRIES = 2_000_000
-MOST_PARTS = 256
-MOST_LINKS = 40
 MOST_LAYERS = 256
 MOST_JSON_BYTES = 4 << 20
 MOST_HEADER_BYTES = 1 << 20
@@ -54,19 +55,6 @@ COMPRESSIONS = (bz2, gzip, lzma)
 HEADERS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE,
            tarfile.SOLARIS_XHDTYPE)
 ZSTD = b"\x28\xb5\x2f\xfd"
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class BadImage(Exception):
-    """The file is no image that can be used; the text says why."""
-
-
-class NoRoom(BadImage):
-    """It is larger than what there is room for."""
-
-
-class TooLong(BadImage):
-    """It takes longer than it may."""
 
 
 @attrs.frozen(kw_only=True)
@@ -161,102 +149,6 @@ def checked(entry: tarfile.TarInfo) -> None:
 
 def _opened(stream: IO[bytes]) -> tarfile.TarFile:
     return tarfile.open(fileobj=stream, mode="r:*", tarinfo=_Entry)
-
-
-def parts_of(name: str) -> list[str]:
-    """A member's name as parts below the root.
-
-    Raises:
-        BadImage: it leads upwards, or is no name.
-    """
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    if ".." in parts or "\0" in name or len(parts) > MOST_PARTS:
-        raise BadImage(f"it has an entry called {name[:200]!r}")
-    return parts
-
-
-class Tree:
-    """The folder that becomes the root; every path is followed inside it."""
-
-    def __init__(self, top: int) -> None:
-        self._top = top
-        self._last: tuple[tuple[str, ...], int] | None = None
-
-    def close(self) -> None:
-        if self._last is not None:
-            os.close(self._last[1])
-            self._last = None
-
-    def folder(self, parts: list[str]) -> int:
-        """A folder, made where it is not there; the descriptor is kept until the next one is asked for."""
-        if self._last is not None and self._last[0] == tuple(parts):
-            return self._last[1]
-        opened = self._walk(parts)
-        self.close()
-        self._last = (tuple(parts), opened)
-        return opened
-
-    def _walk(self, wanted: list[str]) -> int:
-        left, way, links = list(reversed(wanted)), [os.dup(self._top)], 0
-        try:
-            while left:
-                part = left.pop()
-                if part == "..":
-                    if len(way) > 1:
-                        os.close(way.pop())
-                    continue
-                try:
-                    target = os.readlink(part, dir_fd=way[-1])
-                except FileNotFoundError:
-                    os.mkdir(part, 0o755, dir_fd=way[-1])
-                except OSError:
-                    pass  # no link
-                else:
-                    links += 1
-                    if links > MOST_LINKS:
-                        raise BadImage(f"links lead round in a circle at {'/'.join(wanted)[:200]!r}")
-                    if target.startswith("/"):
-                        while len(way) > 1:
-                            os.close(way.pop())
-                    left += [each for each in reversed(target.split("/")) if each not in ("", ".")]
-                    continue
-                if len(way) > MOST_PARTS:
-                    raise BadImage("its folders are too deep")
-                way.append(os.open(part, FOLDER, dir_fd=way[-1]))
-            return way.pop()
-        finally:
-            for each in way:
-                os.close(each)
-
-    def clear(self, parts: list[str]) -> None:
-        """Remove what has this name, whatever it is."""
-        self.close()
-        _remove(self.folder(parts[:-1]), parts[-1])
-        self.close()
-
-    def empty(self, parts: list[str]) -> None:
-        """Remove what is in a folder."""
-        here = self.folder(parts)
-        for name in os.listdir(here):
-            _remove(here, name)
-        self.close()
-
-
-def _remove(folder: int, name: str) -> None:
-    try:
-        os.unlink(name, dir_fd=folder)
-        return
-    except FileNotFoundError:
-        return
-    except (IsADirectoryError, PermissionError):
-        pass
-    here = os.open(name, FOLDER, dir_fd=folder)
-    try:
-        for each in os.listdir(here):
-            _remove(here, each)
-    finally:
-        os.close(here)
-    os.rmdir(name, dir_fd=folder)
 
 
 def _apply(archive: tarfile.TarFile, tree: Tree, budget: Budget, *, layer: bool) -> None:

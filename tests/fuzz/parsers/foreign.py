@@ -18,7 +18,8 @@ from condor_actors.dag.errors import DagError
 from condor_actors.dag.reader import apply_rescue, read_dag, refuse_cycle
 from condor_actors.dag.scope import Reading
 from condor_actors.machine.containers import registry
-from condor_actors.machine.containers.unpack import BadImage, Budget, facts_of, understood, unpack
+from condor_actors.machine.containers.image_tree import BadImage
+from condor_actors.machine.containers.unpack import Budget, facts_of, understood, unpack
 from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.messages.references.image_reference import BadReference, ImageReference
 from condor_actors.messages.run import ChirpResult

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.machine.containers.image_tree import BadImage, NoRoom
 from condor_actors.machine.containers.pull import pull, resolve
 from condor_actors.machine.containers.registry import Repository, Unreachable
-from condor_actors.machine.containers.unpack import BadImage, NoRoom
 from condor_actors.messages.references.image_reference import Registry
 from tests.harness.registry import INDEX, Hostile, Image, digest_of, hostile_registry, made_image, push, real_registry
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.containers.unpack import BadImage, ImageFacts, unpack
+from condor_actors.machine.containers.image_tree import BadImage
+from condor_actors.machine.containers.unpack import ImageFacts, unpack
 from tests.harness.images import docker_archive, oci_archive, root_folder, rootfs_tar
 
 ROOM = 64 << 20
