@@ -169,6 +169,13 @@ struct group_image { /* of the member with the same place in the table */
     int32_t group, session;
 };
 
+/* In front of what recvmsg answers: the name, if there is room for it, so many descriptors as there is room for, data. */
+struct message_head {
+    uint32_t name_size, rights, flags, reserved;
+};
+
+enum { NAME_ROOM = 128 /* for a socket's name */, MOST_RIGHTS = 253 /* descriptors beside one message */ };
+
 enum { FAMILY_AT = 0x10f80, MOST_MEMBERS = 1024 /* also of those that have ended */ };
 #define FAMILY_MAGIC 0x31796c696d614643ull /* "CFamily1" */
 

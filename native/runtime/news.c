@@ -36,7 +36,7 @@ static bool only_looks(const struct trap *t)
     case __NR_openat: case __NR_newfstatat: case __NR_statx: case __NR_readlinkat: case __NR_faccessat:
     case __NR_faccessat2: case __NR_getdents64: case __NR_getdents: case __NR_getcwd: case __NR_fstatfs:
     case __NR_statfs: case __NR_uname: case __NR_fadvise64: case __NR_readahead: case __NR_fsync:
-    case __NR_fdatasync: case __NR_getxattr: case __NR_lgetxattr: case __NR_fgetxattr: case __NR_umask: case __NR_socket:
+    case __NR_fdatasync: case __NR_getxattr: case __NR_lgetxattr: case __NR_fgetxattr: case __NR_umask:
     case __NR_mmap: case __NR_munmap: case __NR_brk: case __NR_mremap: case __NR_madvise: case __NR_futex:
     case __NR_rt_sigaction: case __NR_rt_sigprocmask: case __NR_rt_sigreturn: case __NR_sigaltstack:
     case __NR_getpid: case __NR_gettid: case __NR_getuid: case __NR_getgid: case __NR_geteuid: case __NR_getegid:

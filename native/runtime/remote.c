@@ -2,6 +2,7 @@
 #include "remote.h"
 
 #include <linux/fs.h>
+#include <linux/sockios.h>
 
 #include "ahead.h"
 #include "news.h"
@@ -12,8 +13,6 @@
 
 enum { MOST_VECTORS = 1024, FEW_VECTORS = 64, LOCK_BYTES = 32 };
 
-/* Of recvmsg: what changes nothing here. */
-#define MSG_HARMLESS 0x40004000ul /* MSG_NOSIGNAL, MSG_CMSG_CLOEXEC */
 #define RWF_HINTS (RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT) /* of preadv2, pwritev2: harmless to ignore */
 #define OFD_LOCKS(command) ((command) >= F_OFD_GETLK && (command) <= F_OFD_SETLKW)
 
@@ -88,8 +87,6 @@ long remote(struct trap *t, const struct call *call)
     long result;
     if (failed)
         return failed;
-    if (t->number == __NR_socket && plan_answer(&request, "", out, out_count, &result))
-        return result;
     if (in_count == 1 && call->arguments[1].kind == ARG_PATH && in[0].base == t->self->scratch &&
         plan_answer(&request, in[0].base, out, out_count, &result))
         return result;
@@ -255,55 +252,6 @@ long do_pwritev(struct trap *t) { return vectored_at(t, true, false); }
 long do_preadv2(struct trap *t) { return vectored_at(t, false, true); }
 long do_pwritev2(struct trap *t) { return vectored_at(t, true, true); }
 
-/* send and recv on a socket pair of the program's own are write and read. */
-static long check_socket(struct trap *t)
-{
-    long result = call_home(t->self, __NR_getpeername, (int)t->a[0], 0, 0, 0, 0, 0);
-    return result == -EFAULT ? 0 : result; /* it is one, and there was no place for its name */
-}
-
-long do_sendto(struct trap *t)
-{
-    long failed = check_socket(t);
-    if (failed)
-        return failed;
-    return t->a[4] ? -EISCONN : transfer(t->self, t, true, (int)t->a[0], (uint8_t *)t->a[1], t->a[2], -1);
-}
-
-long do_recvfrom(struct trap *t)
-{
-    long failed = check_socket(t);
-    if (failed)
-        return failed;
-    if (t->a[3] & ~MSG_HARMLESS)
-        return -EINVAL;
-    return transfer(t->self, t, false, (int)t->a[0], (uint8_t *)t->a[1], t->a[2], -1);
-}
-
-static long message(struct trap *t, bool writing)
-{
-    struct {
-        void *name;
-        uint64_t name_size;
-        unsigned long parts, part_count;
-        void *control;
-        uint64_t control_size;
-    } m;
-    long failed = check_socket(t);
-    if (failed)
-        return failed;
-    if (copy_user(&m, (void *)t->a[1], sizeof m))
-        return -EFAULT;
-    if (writing && m.control_size)
-        return -EINVAL;
-    t->a[1] = m.parts;
-    t->a[2] = m.part_count;
-    return vectored(t, writing, -1);
-}
-
-long do_sendmsg(struct trap *t) { return message(t, true); }
-long do_recvmsg(struct trap *t) { return message(t, false); }
-
 /* Descriptor control. The third argument is a number or a structure, by the second. */
 long do_fcntl(struct trap *t)
 {
@@ -324,10 +272,32 @@ long do_fcntl(struct trap *t)
     return ask(t->self, &request, &part, 1, &part, asks, NULL);
 }
 
+/* The list has a place of its own. */
+static long list_interfaces(struct trap *t)
+{
+    struct {
+        int size, padding;
+        void *at;
+    } list;
+    if (copy_user(&list, (void *)t->a[2], sizeof list))
+        return -EFAULT;
+    const int64_t room = !list.at || list.size > PATH_LIMIT ? PATH_LIMIT : list.size;
+    uint8_t *scratch = t->self->scratch;
+    struct request request = {.call = __NR_ioctl, .arguments = {(int)t->a[0], SIOCGIFCONF, room}};
+    struct vector out = {scratch, (size_t)room};
+    long size = ask(t->self, &request, NULL, 0, &out, 1, NULL);
+    if (size < 0)
+        return size;
+    list.size = (int)size;
+    if ((list.at && copy_user(list.at, scratch, (size_t)size)) || copy_user((void *)t->a[2], &list, sizeof list))
+        return -EFAULT;
+    return 0;
+}
+
 /* The requests that make sense away from the device, with the bytes they read and write. */
 long do_ioctl(struct trap *t)
 {
-    enum { TERMINAL_BYTES = 36, WINDOW_BYTES = 8 };
+    enum { TERMINAL_BYTES = 36, WINDOW_BYTES = 8, INTERFACE_BYTES = 40 };
     static const struct {
         uint32_t code;
         uint16_t in, out;
@@ -335,10 +305,17 @@ long do_ioctl(struct trap *t)
         {TCGETS, 0, TERMINAL_BYTES}, {TCSETS, TERMINAL_BYTES, 0}, {TCSETSW, TERMINAL_BYTES, 0},
         {TCSETSF, TERMINAL_BYTES, 0}, {TIOCGWINSZ, 0, WINDOW_BYTES}, {FIONREAD, 0, sizeof(int)},
         {FIONBIO, sizeof(int), 0}, {FIONCLEX, 0, 0}, {FIOCLEX, 0, 0}, {FICLONE, 0, 0}, {FS_IOC_GETFLAGS, 0, sizeof(long)},
+        {SIOCGIFFLAGS, INTERFACE_BYTES, INTERFACE_BYTES}, {SIOCGIFADDR, INTERFACE_BYTES, INTERFACE_BYTES},
+        {SIOCGIFNETMASK, INTERFACE_BYTES, INTERFACE_BYTES}, {SIOCGIFBRDADDR, INTERFACE_BYTES, INTERFACE_BYTES},
+        {SIOCGIFDSTADDR, INTERFACE_BYTES, INTERFACE_BYTES}, {SIOCGIFINDEX, INTERFACE_BYTES, INTERFACE_BYTES},
+        {SIOCGIFNAME, INTERFACE_BYTES, INTERFACE_BYTES}, {SIOCGIFMTU, INTERFACE_BYTES, INTERFACE_BYTES},
+        {SIOCGIFMETRIC, INTERFACE_BYTES, INTERFACE_BYTES}, {SIOCGIFHWADDR, INTERFACE_BYTES, INTERFACE_BYTES},
     };
     uint32_t code = (uint32_t)t->a[1];
     if (code == TCGETS && is_ordinary((int)t->a[0]))
         return -ENOTTY;
+    if (code == SIOCGIFCONF)
+        return list_interfaces(t);
     for (size_t i = 0; i < COUNT(known); i++)
         if (known[i].code == code) {
             struct request request = {.call = __NR_ioctl,

@@ -3,7 +3,7 @@
  * They travelled inside the image, and are hostile.
  */
 #include "described.h"
-#include "serve.h"
+#include "sockets.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -147,6 +147,10 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
                    : open("/dev/null", O_RDWR | O_CLOEXEC);
     case FILE_PIPE:
     case FILE_PAIR: return reopen_end(pairs, d, content);
+    case FILE_SOCKET: {
+        const int *ends = pair_ends(pairs, d);
+        return ends ? fcntl(ends[d->end], F_DUPFD_CLOEXEC, 0) : (errno = EPROTO, -1);
+    }
     case FILE_EVENT:
         return eventfd((unsigned)d->offset, EFD_CLOEXEC | EFD_NONBLOCK | (d->flags & EFD_SEMAPHORE));
     case FILE_EPOLL: return epoll_create1(EPOLL_CLOEXEC);
@@ -161,9 +165,28 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
     }
 }
 
-static struct file *adopt_file(struct session *s, struct pairs *pairs, const struct described_file *d,
+/* What an older image has of a pair of sockets: no more than its bytes. */
+static struct socket *older_pair(struct session *s, struct pairs *pairs, const struct described_file *d)
+{
+    const int kind = (int)d->offset & PAIR_KIND;
+    struct link **link = pair_link(pairs, d);
+    struct socket *socket = link ? socket_new(network_of(s), AF_UNIX, kind ? kind : SOCK_STREAM, 0) : NULL;
+    if (!socket || (!*link && !(*link = link_new()))) {
+        free(socket);
+        return NULL;
+    }
+    socket->link = link_keep(*link);
+    socket->end = d->end;
+    socket->state = SOCKET_CONNECTED;
+    socket->bare = socket->type == SOCK_DGRAM;
+    socket->peer = socket->own;
+    return socket;
+}
+
+static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct described_file *d,
                                const char *path, const void *content)
 {
+    struct session *s = w->session;
     int real = reopen(s, pairs, d, path, content);
     struct file *file = real < 0 ? NULL : file_new(real, d->flags);
     if (!file) {
@@ -175,7 +198,20 @@ static struct file *adopt_file(struct session *s, struct pairs *pairs, const str
     }
     file->kind = d->kind;
     file->end = d->end;
-    file->number = d->kind == FILE_PIPE || d->kind == FILE_PAIR ? pair_number(pairs, d->number) : d->number;
+    if (d->kind == FILE_SOCKET || d->kind == FILE_PAIR) {
+        struct socket *socket = d->kind == FILE_PAIR ? older_pair(s, pairs, d) : socket_again(w, pairs, d, path, content);
+        if (!socket) {
+            int error = errno;
+            file_drop(file);
+            tell(s, SHADOW_BROKEN, error, 0, "a socket cannot be made again");
+            errno = error;
+            return NULL;
+        }
+        socket_enter(socket);
+        file->socket = socket;
+        file->kind = FILE_SOCKET;
+    }
+    file->number = d->kind == FILE_PIPE || file->socket ? pair_number(pairs, d->number) : d->number;
     file->wants_nonblocking = d->wants_nonblocking;
     file->inherited = d->kind == FILE_STANDARD;
     if (file->inherited)
@@ -203,10 +239,11 @@ static const uint8_t *find_ids(const struct reader *r, uint32_t count)
     return (size_t)(r->end - r->at) > bytes ? r->end - bytes : NULL;
 }
 
-static long adopt_files(struct session *s, struct reader *r, struct file **files, uint32_t count, bool numbered)
+static long adopt_files(struct work *w, struct reader *r, struct file **files, uint32_t count, bool numbered)
     REQUIRES(adopting);
-static long adopt_files(struct session *s, struct reader *r, struct file **files, uint32_t count, bool numbered)
+static long adopt_files(struct work *w, struct reader *r, struct file **files, uint32_t count, bool numbered)
 {
+    struct session *s = w->session;
     struct pairs *pairs = s->root->adopted->pairs;
     const uint8_t *ids = numbered ? find_ids(r, count) : NULL;
     const struct described_file **described = calloc(count + 1, sizeof *described);
@@ -235,7 +272,7 @@ static long adopt_files(struct session *s, struct reader *r, struct file **files
         files[i] = adopted_file(s->root, id);
         known[i] = files[i];
         if (!files[i])
-            files[i] = adopt_file(s, pairs, &copy, path, content);
+            files[i] = adopt_file(w, pairs, &copy, path, content);
         if (!files[i])
             result = errno ? -errno : -EIO;
         else if (!known[i] && !adopted_note(s->root, id, files[i]))
@@ -246,6 +283,8 @@ static long adopt_files(struct session *s, struct reader *r, struct file **files
         memcpy(&copy, described[i], sizeof copy);
         if (copy.kind == FILE_EPOLL && !known[i])
             adopt_interests(files, count, &copy, files[i], contents[i]);
+        if (copy.kind == FILE_SOCKET && !known[i])
+            result = socket_filled(files[i], pairs, &copy, contents[i], files, count);
     }
     free(described);
     free(contents);
@@ -321,7 +360,7 @@ long serve_adopt(struct work *w)
         return -ENOMEM;
     pthread_mutex_lock(&adopting);
     const bool family = s->root != s || ARGUMENT(0) > 1;
-    long result = adopted_begin(s->root) ? adopt_files(s, &r, files, head.files, family) : -ENOMEM;
+    long result = adopted_begin(s->root) ? adopt_files(w, &r, files, head.files, family) : -ENOMEM;
     pthread_mutex_unlock(&adopting);
     if (!result)
         result = adopt_entries(s, &r, files, &head);

@@ -5,6 +5,7 @@
  * and epoll sets with their state.  A number at the end of the description tells which files of several members are one.
  */
 #include "described.h"
+#include "sockets.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -29,6 +30,29 @@ static uint32_t index_in(struct list *list, struct file *file)
             return i;
     list->files[list->count] = file;
     return list->count++;
+}
+
+/* The number of a file that is in the list. */
+static int number_in(void *list, struct file *file)
+{
+    const struct list *all = list;
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->files[i] == file)
+            return (int)i;
+    return -1;
+}
+
+/* A file that no descriptor stands for. Another process could take it meanwhile, so it is kept. */
+static bool note_hidden(void *list, struct file *file)
+{
+    struct list *all = list;
+    if (number_in(list, file) >= 0)
+        return true;
+    if (all->count == MAX_FILES + MAX_HANDLES)
+        return false;
+    file_keep(file);
+    all->files[all->count++] = file;
+    return true;
 }
 
 static uint8_t *append(struct work *w, const void *from, size_t size)
@@ -85,8 +109,8 @@ static ssize_t content_of(struct list *list, struct file *file, struct described
 {
     struct itimerspec setting;
     switch (file->kind) {
-    case FILE_PIPE:
-    case FILE_PAIR: return end_content(file->real, d, to, room);
+    case FILE_PIPE: return end_content(file->real, d, to, room);
+    case FILE_SOCKET: return socket_described(file, d, to, room, number_in, list);
     case FILE_EVENT: d->offset = fdinfo_value(file->real, "eventfd-count:", "%llx"); return 0;
     case FILE_EPOLL: return epoll_content(list, file, to, room);
     case FILE_TIMER:
@@ -145,8 +169,12 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     ssize_t size = !content   ? -ENOMEM
                    : nameless ? nameless_content(link, st.st_size, content, room)
                               : content_of(list, file, &d, content, room);
+    if (size >= 0 && file->socket) {
+        length = file->socket->path ? snprintf(path, sizeof path, "%s", file->socket->path) : 0;
+        d.path_size = length ? (uint32_t)length + 1 : 0;
+    }
     if (size >= 0) {
-        d.path_size = file->kind == FILE_PLAIN && !nameless && length > 0 ? (uint32_t)length + 1 : 0;
+        d.path_size = file->socket ? d.path_size : file->kind == FILE_PLAIN && !nameless && length > 0 ? (uint32_t)length + 1 : 0;
         d.content_size = (uint32_t)size;
         if (!append(w, &d, sizeof d) || !append(w, path, d.path_size) || !append(w, content, d.content_size))
             size = -EFBIG;
@@ -173,11 +201,15 @@ long serve_describe(struct work *w)
     for (int i = 0; i < MAX_HANDLES; i++)
         if (s->handles[i])
             index_in(list, s->handles[i]), head.handles++;
+    const uint32_t seen = list->count;
+    bool fits = true;
+    for (uint32_t i = 0; i < list->count && fits; i++)
+        fits = gather_hidden(list->files[i], note_hidden, list);
     head.files = list->count;
     head.umask = umask(0);
     umask(head.umask);
     head.directory_size = (uint32_t)strlen(directory) + 1;
-    long result = append(w, &head, sizeof head) && append(w, directory, head.directory_size) ? 0 : -EFBIG;
+    long result = append(w, &head, sizeof head) && append(w, directory, head.directory_size) && fits ? 0 : -EFBIG;
     for (uint32_t i = 0; i < head.files && !result; i++)
         result = describe_file(w, list, list->files[i]);
     for (int i = 0; i < MAX_FILES + MAX_HANDLES && !result; i++) {
@@ -193,6 +225,8 @@ long serve_describe(struct work *w)
     s->generation = head.generation;
     if (result)
         tell(s->root, SHADOW_NO_IMAGE, -result, 0, list->why[0] ? list->why : "the open files cannot be described");
+    for (uint32_t i = seen; i < list->count; i++)
+        file_drop(list->files[i]);
     free(list);
     return result ? result : (long)w->out_used;
 }

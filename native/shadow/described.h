@@ -45,6 +45,22 @@ void pairs_drop(struct pairs *pairs);
 ssize_t end_content(int real, struct described_file *d, uint8_t *to, size_t room); /* all of it, or -errno */
 uint32_t pair_number(struct pairs *pairs, uint32_t old);
 int reopen_end(struct pairs *pairs, const struct described_file *d, const uint8_t *content);
+struct link;
+const int *pair_ends(struct pairs *pairs, const struct described_file *d);
+struct link **pair_link(struct pairs *pairs, const struct described_file *d);
+
+/* What a pair is stands where a file has its offset: the kind of its sockets, SOCK_SEQPACKET for a pipe of packets; 0 is
+ * a stream too. */
+enum { PAIR_KIND = 0xff, HEARS_NO_MORE = 0x100 };
+
+/* moved_sockets.c */
+bool gather_hidden(struct file *file, bool (*note)(void *list, struct file *hidden), void *list);
+ssize_t socket_described(struct file *file, struct described_file *d, uint8_t *room, size_t size,
+                         int (*number)(void *list, struct file *file), void *list);
+struct socket *socket_again(struct work *w, struct pairs *pairs, const struct described_file *d, const char *path,
+                            const uint8_t *content);
+long socket_filled(struct file *file, struct pairs *pairs, const struct described_file *d, const uint8_t *content,
+                   struct file **files, uint32_t count);
 
 /* A lock that an open file has; content of ordinary files. */
 struct described_lock {

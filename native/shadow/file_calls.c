@@ -1,11 +1,12 @@
 /* Calls on files and descriptors that the table cannot describe. */
-#include "serve.h"
+#include "sockets.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,6 +36,8 @@ long serve_read(struct work *w)
         return -EBADF;
     if (size > MAX_PAYLOAD)
         return -EINVAL;
+    if (file->socket)
+        return socket_read(w, file, size);
     if (!is_ready(file, POLLIN))
         return would_wait(w, file, POLLIN);
     uint8_t *to = out_room(w, size);
@@ -63,6 +66,10 @@ long serve_write(struct work *w)
         return -EBADF;
     if (size > w->head.size)
         return -EINVAL;
+    if (file->socket) {
+        w->hints = file->socket->type == SOCK_STREAM ? HINT_MORE : 0;
+        return socket_write(w, file, w->payload, size, 0);
+    }
     if (!is_ready(file, POLLOUT))
         return would_wait(w, file, POLLOUT);
     w->hints = HINT_MORE | (file->steady ? HINT_STEADY : 0);
@@ -273,6 +280,10 @@ static bool is_known_request(unsigned long code, size_t *out)
         {TCGETS, 36}, {TCSETS, 0}, {TCSETSW, 0}, {TCSETSF, 0}, {TIOCGWINSZ, 8},
         {FIONREAD, 4}, {FIONBIO, 0}, {FIOCLEX, 0}, {FIONCLEX, 0}, {0x40049409 /* FICLONE */, 0},
         {0x80086601 /* FS_IOC_GETFLAGS */, 8},
+        {SIOCGIFCONF, 0}, {SIOCGIFFLAGS, INTERFACE_BYTES}, {SIOCGIFADDR, INTERFACE_BYTES},
+        {SIOCGIFNETMASK, INTERFACE_BYTES}, {SIOCGIFBRDADDR, INTERFACE_BYTES}, {SIOCGIFDSTADDR, INTERFACE_BYTES},
+        {SIOCGIFINDEX, INTERFACE_BYTES}, {SIOCGIFNAME, INTERFACE_BYTES}, {SIOCGIFMTU, INTERFACE_BYTES},
+        {SIOCGIFMETRIC, INTERFACE_BYTES}, {SIOCGIFHWADDR, INTERFACE_BYTES},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].code == code) {
@@ -280,6 +291,15 @@ static bool is_known_request(unsigned long code, size_t *out)
             return true;
         }
     return false;
+}
+
+static long put_number(struct work *w, long number)
+{
+    const int value = (int)number;
+    uint8_t *to = number < 0 ? NULL : out_room(w, sizeof value);
+    if (to)
+        memcpy(to, &value, sizeof value);
+    return number < 0 ? number : to ? 0 : -ENOMEM;
 }
 
 long serve_ioctl(struct work *w)
@@ -299,6 +319,10 @@ long serve_ioctl(struct work *w)
     switch (code) {
     case FIOCLEX: s->entries[ARGUMENT(0)].closes_on_exec = true; return 0;
     case FIONCLEX: s->entries[ARGUMENT(0)].closes_on_exec = false; return 0;
+    case FIONREAD:
+        if (file->socket)
+            return put_number(w, socket_waiting_bytes(file->socket, file->real));
+        break;
     case FIONBIO: file->wants_nonblocking = room[0] | room[1] | room[2] | room[3]; return 0;
     case 0x40049409: { /* FICLONE */
         int from = real_of(s, ARGUMENT(2));
@@ -306,6 +330,8 @@ long serve_ioctl(struct work *w)
     }
     default: break;
     }
+    if (code >> 8 == SIOCGIFCONF >> 8)
+        return file->socket ? socket_interfaces(w, code, room) : -ENOTTY;
     long result = result_of(ioctl(file->real, code, room));
     if (result >= 0 && size) {
         uint8_t *to = out_room(w, size);
@@ -313,6 +339,31 @@ long serve_ioctl(struct work *w)
             return -ENOMEM;
         memcpy(to, room, size);
     }
+    return result;
+}
+
+/* To a socket of the family's it is done by reading and writing, which is what programs do then. */
+long serve_sendfile(struct work *w)
+{
+    struct file *to = file_of(w->session, ARGUMENT(0)), *from = file_of(w->session, ARGUMENT(1));
+    size_t at = 0;
+    off_t offset;
+    const bool given = ARGUMENT(2);
+    const void *start = given ? take_input(w, &at, sizeof offset) : NULL;
+    if (!to || !from)
+        return -EBADF;
+    if (to->socket || from->socket)
+        return -EINVAL;
+    if (given && !start)
+        return -EFAULT;
+    if (given)
+        memcpy(&offset, start, sizeof offset);
+    long result = result_of(sendfile(to->real, from->real, given ? &offset : NULL, (size_t)ARGUMENT(3)));
+    if (result == -EAGAIN && to->nonblocking && !to->regular)
+        return would_wait(w, to, POLLOUT);
+    uint8_t *told = given && result >= 0 ? out_room(w, sizeof offset) : NULL;
+    if (told)
+        memcpy(told, &offset, sizeof offset);
     return result;
 }
 

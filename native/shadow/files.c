@@ -1,5 +1,5 @@
 /* Open files and the descriptors that name them. */
-#include "session.h"
+#include "sockets.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,6 +24,16 @@ static bool on_ordinary_system(int real)
 
 static atomic_ullong file_ids ATOMIC;
 
+void file_begin(struct file *file, int real, int flags)
+{
+    file->references = 1;
+    file->id = ++file_ids;
+    file->real = real;
+    file->flags = flags;
+    file->nonblocking = true;
+    file->wants_nonblocking = flags & O_NONBLOCK;
+}
+
 struct file *file_new(int real, int flags)
 {
     struct stat st;
@@ -33,14 +43,9 @@ struct file *file_new(int real, int flags)
         close(real);
         return NULL;
     }
-    file->references = 1;
-    file->id = ++file_ids;
-    file->real = real;
-    file->flags = flags;
+    file_begin(file, real, flags);
     file->regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode);
     file->steady = S_ISREG(st.st_mode) && on_ordinary_system(real);
-    file->nonblocking = true;
-    file->wants_nonblocking = flags & O_NONBLOCK;
     return file;
 }
 
@@ -49,12 +54,27 @@ void file_keep(struct file *file)
     file->references++;
 }
 
+/* Files that this thread is closing: a socket may be the last that has others, and these others. */
+static __thread struct file *dying UNGUARDED("each thread has its own");
+static __thread bool is_closing UNGUARDED("each thread has its own");
+
 void file_drop(struct file *file)
 {
-    if (--file->references == 0) {
+    if (--file->references)
+        return;
+    file->next_dying = dying;
+    dying = file;
+    if (is_closing)
+        return;
+    is_closing = true;
+    while ((file = dying)) {
+        dying = file->next_dying;
         close(file->real);
+        if (file->socket)
+            socket_end(file->socket);
         free(file);
     }
+    is_closing = false;
 }
 
 struct file *file_of(struct session *s, int64_t descriptor)

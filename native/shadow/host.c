@@ -1,5 +1,5 @@
 /* The host's sessions: the table of them, their threads' beginning and end, what is asked of them from outside. */
-#include "session.h"
+#include "sockets.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -43,6 +43,7 @@ void end_family(struct session *root)
     if (--root->members)
         return;
     drop_spares(root);
+    network_end(root);
     journal_close(root, root->state == SHADOW_EXITED && !root->task.journal_outlives);
     tell(root, SHADOW_ENDED, 0, 0, NULL);
 }

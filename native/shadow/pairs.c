@@ -1,7 +1,7 @@
-/* Pipes and pairs of sockets in a checkpoint: what lies in them is described without being taken out, and they are made
- * again, both ends at once, when the first is met. */
+/* Pipes and pairs of sockets in a checkpoint: what lies in a pipe is described without being taken out (for sockets see
+ * moved_sockets.c), and they are made again, both ends at once, when the first is met. */
 #include "described.h"
-#include "serve.h"
+#include "sockets.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -11,10 +11,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* What a pair is stands where a file has its offset: the kind of its sockets, SOCK_SEQPACKET for a pipe of packets; 0 is
- * a stream too. */
-enum { PAIR_KIND = 0xff, HEARS_NO_MORE = 0x100 };
 
 static bool has_packets(const struct described_file *d)
 {
@@ -26,18 +22,14 @@ static bool has_packets(const struct described_file *d)
 static ssize_t read_all(int from, const struct described_file *d, uint8_t *to, size_t room)
 {
     const size_t head = has_packets(d) ? sizeof(uint32_t) : 0;
-    const bool pipe = d->kind == FILE_PIPE, ends = d->offset & HEARS_NO_MORE;
     size_t used = 0;
     while (used + head + PIPE_BUF <= room) { /* a packet of a pipe that is longer than asked for is cut */
         uint8_t *at = to + used + head;
-        ssize_t got = pipe ? read(from, at, room - used - head)
-                           : recv(from, at, room - used - head, MSG_PEEK | MSG_DONTWAIT | (head ? MSG_TRUNC : 0));
+        ssize_t got = read(from, at, room - used - head);
         if (got < 0)
             return errno == EAGAIN || errno == EWOULDBLOCK ? (ssize_t)used : -errno;
-        if (!got && (pipe || !head || ends))
+        if (!got)
             return (ssize_t)used;
-        if ((size_t)got > room - used - head)
-            return -EFBIG;
         uint32_t size = (uint32_t)got;
         if (head)
             memcpy(to + used, &size, sizeof size);
@@ -66,31 +58,17 @@ static ssize_t pipe_content(int real, struct described_file *d, uint8_t *to, siz
     return size;
 }
 
-static ssize_t socket_content(int real, struct described_file *d, uint8_t *to, size_t room)
-{
-    int kind = SOCK_STREAM, from = 0, off = -1;
-    socklen_t size = sizeof kind;
-    struct pollfd hears = {real, POLLRDHUP, 0};
-    if (getsockopt(real, SOL_SOCKET, SO_TYPE, &kind, &size) < 0 || poll(&hears, 1, 0) < 0)
-        return -errno;
-    d->offset = kind | (hears.revents & POLLRDHUP ? HEARS_NO_MORE : 0);
-    if (setsockopt(real, SOL_SOCKET, SO_PEEK_OFF, &from, sizeof from) < 0)
-        return -errno;
-    ssize_t got = read_all(real, d, to, room);
-    setsockopt(real, SOL_SOCKET, SO_PEEK_OFF, &off, sizeof off);
-    return got;
-}
-
 ssize_t end_content(int real, struct described_file *d, uint8_t *to, size_t room)
 {
-    return d->kind == FILE_PIPE ? pipe_content(real, d, to, room) : socket_content(real, d, to, room);
+    return pipe_content(real, d, to, room);
 }
 
 struct pairs {
     struct pair {
         uint32_t number, fresh; /* as the image has it, and as no other pair here has it */
         int real[2];
-    } list[512];
+        struct link *link; /* of sockets */
+    } list[MAX_FILES];
     size_t count;
 };
 
@@ -105,6 +83,8 @@ void pairs_drop(struct pairs *pairs)
     for (size_t i = 0; pairs && i < pairs->count; i++) {
         close(pairs->list[i].real[0]);
         close(pairs->list[i].real[1]);
+        if (pairs->list[i].link)
+            link_drop(pairs->list[i].link);
     }
     free(pairs);
 }
@@ -115,7 +95,7 @@ static struct pair *pair_of(struct pairs *pairs, const struct described_file *d)
     for (size_t i = 0; i < pairs->count; i++)
         if (pairs->list[i].number == d->number)
             return &pairs->list[i];
-    if (pairs->count == 512)
+    if (pairs->count == MAX_FILES)
         return NULL;
     struct pair *pair = &pairs->list[pairs->count];
     int failed = d->kind == FILE_PIPE
@@ -127,6 +107,19 @@ static struct pair *pair_of(struct pairs *pairs, const struct described_file *d)
     pair->fresh = new_pair_number();
     pairs->count++;
     return pair;
+}
+
+/* Both ends of the pair that D's file is one of; NULL: it cannot be made. */
+const int *pair_ends(struct pairs *pairs, const struct described_file *d)
+{
+    struct pair *pair = d->end > 1 ? NULL : pair_of(pairs, d);
+    return pair ? pair->real : NULL;
+}
+
+struct link **pair_link(struct pairs *pairs, const struct described_file *d)
+{
+    struct pair *pair = d->end > 1 ? NULL : pair_of(pairs, d);
+    return pair ? &pair->link : NULL;
 }
 
 /* The number of a pair that was made again: its old one may be another pair's by now. */

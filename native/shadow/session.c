@@ -100,7 +100,7 @@ static void cancel(struct session *s, uint16_t id)
     for (struct work **place = &s->parked; *place; place = &(*place)->next)
         if ((*place)->head.id == id) {
             struct work *w = *place;
-            bool partly = w->head.call == __NR_write && w->progress;
+            bool partly = (w->head.call == __NR_write || w->head.call == __NR_sendmsg) && w->progress;
             *place = w->next;
             w->out_used = 0;
             answer(w, partly ? (long)w->progress : -EINTR);

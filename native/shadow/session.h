@@ -37,9 +37,11 @@ struct file {
     uint64_t id;      /* no other file of this process has it */
     int flags;        /* as opened */
     uint32_t number;  /* of a pair */
+    struct socket *socket; /* NULL: it is none */
+    struct file *next_dying; /* of those that are just being closed */
 };
 
-enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, FILE_TIMER, FILE_TEXT };
+enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, FILE_TIMER, FILE_TEXT, FILE_SOCKET };
 
 struct entry {
     struct file *file;
@@ -146,6 +148,7 @@ struct session {
     uint32_t awaited;            /* members that are to come back */
     uint32_t processes;          /* in the last image */
     struct adopted *adopted;     /* files that members share, until all are back */
+    struct network *network;     /* NULL: there was no socket yet */
     atomic_int untold;    /* of the root: events that the host has not taken yet */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
     int64_t noted_ns;
@@ -217,6 +220,7 @@ void spans_copy(struct session *member, const struct session *s);
 void spans_leave(struct session *s);
 
 /* files.c */
+void file_begin(struct file *file, int real, int flags);
 struct file *file_new(int real, int flags);
 void file_keep(struct file *file);
 void file_drop(struct file *file);

@@ -133,8 +133,8 @@ def attacks() -> dict[str, str]:
             wanted = f"errno {getattr(errno, call.target)}"
             expected[f"plain:{call.number:x}"] = wanted
     for place in ("w0", f"w{end + 64:x}", f"w{end - 2:x}"):  # a page of its own, the constants, the text's last bytes
-        expected[f"{place}:{numbers['connect']:x}:0:0:0"] = f"errno {errno.EACCES}"
-        expected[f"{place}:{numbers['socket']:x}:2:1:0"] = f"errno {errno.EAFNOSUPPORT}"
+        expected[f"{place}:{numbers['connect']:x}:3e7:0:0"] = f"errno {errno.EBADF}"
+        expected[f"{place}:{numbers['socket']:x}:10:1:0"] = f"errno {errno.EAFNOSUPPORT}"
     for number in (0x1FF, 0x200, 0x3E8, 0xFFFF, 0x3FFFFFFF):
         expected[f"plain:{number:x}"] = f"errno {errno.ENOSYS}"
     for number in (1, 3, 4, 5, 11, 20, 37, 102, 120):

@@ -282,5 +282,7 @@ def writable(source: Path, include: Path) -> set[str]:
     return {
         row[0].split(".")[0]
         for row in rows
-        if row[3] == "OBJECT" and row[6].startswith((".data", ".bss", "*COM*")) and ".rel.ro" not in row[6]
+        if row[3] in ("OBJECT", "TLS")
+        and row[6].startswith((".data", ".bss", ".tdata", ".tbss", "*COM*"))
+        and ".rel.ro" not in row[6]
     }

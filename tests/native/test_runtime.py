@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 from pathlib import Path
 
@@ -91,15 +92,30 @@ def test_the_program_sees_itself_not_the_runtime(tmp_path: Path) -> None:
     assert out == b"True True -c False\n"
 
 
-def test_the_network_is_refused(tmp_path: Path) -> None:
+def test_nothing_outside_the_program_is_reached(tmp_path: Path) -> None:
+    """Neither who listens on this machine, by TCP or by a path or an abstract name, nor any other one."""
+    served = [socket.socket(), socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)]
+    names = [("127.0.0.1", 0), str(tmp_path / "outside"), f"\0outside {os.getpid()}"]
+    for one, name in zip(served, names, strict=True):
+        one.bind(name)
+        one.listen()
+    places = [one.getsockname() for one in served]
     code = (
         "import socket\n"
-        "for family in (socket.AF_INET, socket.AF_UNIX):\n"
-        "    try:\n        socket.socket(family)\n"
-        "    except OSError as error:\n        print(error.strerror)"
+        f"for place in {[place.decode() if isinstance(place, bytes) else place for place in places]!r}:\n"
+        "    family = socket.AF_INET if isinstance(place, tuple) else socket.AF_UNIX\n"
+        "    try:\n        socket.socket(family).connect(place)\n"
+        "    except OSError as error:\n        print(error.strerror)\n"
+        "mine = socket.socket()\n"
+        f"mine.bind({places[0]!r})\nmine.listen()\nprint('its own')"
     )
     _status, out, _err = finished([*tool("run", "--"), sys.executable, "-c", code], tmp_path)
-    assert out == b"Address family not supported by protocol\nPermission denied\n"
+    assert out == b"Connection refused\n" * 3 + b"its own\n"
+    for one in served:
+        one.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            one.accept()
+        one.close()
 
 
 def test_a_program_that_cannot_be_started_says_why(tmp_path: Path) -> None:

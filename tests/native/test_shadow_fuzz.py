@@ -2,7 +2,8 @@
 
 In the gate the inputs are the same each time: what earlier searches kept (fuzz/frames), each call and operation with
 arguments at the edges of their types (fuzz/extremes.py), what images say of their open files, sound and hostile
-(fuzz/descriptions.py), what the members of a family say of themselves (fuzz/families.py), mutants of the kept ones made
+(fuzz/descriptions.py), what the members of a family say of themselves
+(fuzz/families.py), what is done with sockets (fuzz/sockets.py), mutants of the kept ones made
 with a fixed dice, and a coverage-guided search of a fixed length from a fixed number.  The soak searches from a fresh
 number and for long; ``CONDOR_KEEP_FRAMES=1`` copies what it finds worth keeping to fuzz/frames.  The harness confines
 itself (an empty root directory, no rights) and works in a folder of its own.  That the inputs reach the shadow's code
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.fuzz import descriptions, extremes, families, journals
+from tests.native.fuzz import descriptions, extremes, families, journals, sockets
 from tests.native.fuzz.building import HERE, Unbuildable, build_fuzzer, make_table, may_mount, search, shadow_sources
 
 KEPT = HERE / "frames"
@@ -44,8 +45,8 @@ NOT_REACHED = {
     },
     "a matter of time": {"idle_sleep", "send_padding"},
     "no room for the journal: tests/integration/test_standard_faults.py fills the disk": {"wait_for_room"},
-    "left to the search: pipes with names, options of sockets, directories foreseen, names in /proc": {
-        "names_own_thread", "awaits_reader", "has_writer", "park_open", "is_plain_option", "add_listing",
+    "left to the search: pipes with names, directories foreseen, names in /proc": {
+        "names_own_thread", "awaits_reader", "has_writer", "park_open", "add_listing",
     },
 }  # fmt: skip
 
@@ -108,10 +109,14 @@ def kept_frames() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(KEPT.iterdir())}
 
 
+def seeds() -> dict[str, bytes]:
+    return {**descriptions.seeds(), **families.seeds(), **sockets.seeds()}
+
+
 def fixed_inputs() -> dict[str, bytes]:
     """Return every input but mutants, by name."""
     return {**kept_frames(), **dict(extremes.inputs()), **dict(descriptions.inputs()),
-            **dict(families.inputs())}
+            **dict(families.inputs()), **dict(sockets.inputs())}
 
 
 def written(folder: Path, cases: dict[str, bytes]) -> list[str]:
@@ -169,7 +174,7 @@ def test_the_inputs_reach_the_shadows_code(replay: Path, place: Path) -> None:
 @pytest.mark.timeout(1300)
 def test_kept_frames_extremes_and_mutants(fuzzer: Path, place: Path) -> None:
     dice = random.Random(1988)
-    begun = [*kept_frames().values(), *descriptions.seeds().values(), *families.seeds().values()]
+    begun = [*kept_frames().values(), *seeds().values()]
     mutants = {f"mutant {i}": mutant(dice, begun) for i in range(MUTANTS)}
     names = written(place, {**fixed_inputs(), **mutants})
     run(fuzzer, place, f"-max_len={LONGEST}", *names)  # longer ones would be cut
@@ -180,7 +185,7 @@ def frames(place: Path) -> Path:
     """Return a folder with what the search begins with, that it may add to."""
     folder = place / "frames"
     shutil.copytree(KEPT, folder).chmod(0o777)
-    for name, data in {**descriptions.seeds(), **families.seeds()}.items():
+    for name, data in seeds().items():
         (folder / name).write_bytes(data)
     return folder
 
@@ -209,5 +214,5 @@ def test_search_for_hostile_frames(fuzzer: Path, place: Path, frames: Path) -> N
     if os.environ.get("CONDOR_KEEP_FRAMES"):
         for path in frames.iterdir():
             content = path.read_bytes()
-            if path.name not in {**descriptions.seeds(), **families.seeds()} and not (KEPT / path.name).exists():
+            if path.name not in seeds() and not (KEPT / path.name).exists():
                 (KEPT / hashlib.sha256(content).hexdigest()[:16]).write_bytes(content)

@@ -17,10 +17,8 @@ import attrs
 
 __all__ = ["REFUSED", "Verdict", "examine"]
 
-_NETWORK = "the network (EACCES)"
 REFUSED = {
-    "socket": "the network (EAFNOSUPPORT) and other programs' sockets (EACCES)",
-    **dict.fromkeys(("connect", "bind", "listen", "accept", "accept4", "recvmmsg", "sendmmsg"), _NETWORK),
+    "connect": "whoever is not one of its own processes (ENETUNREACH, ECONNREFUSED)",
     **dict.fromkeys(("shmget", "shmat"), "System V shared memory (ENOSYS)"),
     **dict.fromkeys(("semget", "semop"), "System V semaphores (ENOSYS)"),
     **dict.fromkeys(("msgget", "msgsnd", "msgrcv"), "System V messages (ENOSYS)"),
@@ -63,7 +61,7 @@ class Verdict:
 
     Attributes:
         runs: whether it can be started; summary: that in words.
-        remarks: what it would be refused, by its own imports and those of libraries that serve networks.
+        remarks: what it would be refused, by its own imports.
         libraries: what other libraries that it names would be refused, should it use that part of them.
     """
 
@@ -194,8 +192,7 @@ def _examine_elf(path: str, data: bytes) -> Verdict:
         names = sorted(library.imports & REFUSED.keys())
         loads = loads or "dlopen" in library.imports
         if names:
-            (remarks if "listen" in names else quiet).append(
-                f"{os.path.basename(place)}: {', '.join(names)}: {_whys(names)}")
+            quiet.append(f"{os.path.basename(place)}: {', '.join(names)}: {_whys(names)}")
     if own.imports & _STARTS:
         quiet.insert(0, _WITH_CHILDREN)
     summary = "can run; these of its calls would be refused, should it make them" if remarks else "can run"
