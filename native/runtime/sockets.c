@@ -233,6 +233,13 @@ static long take_control(struct front *front, const uint8_t *control, uint64_t s
     return 0;
 }
 
+/* A call that went wrong here: what home has against the descriptor is told first, as the kernel does. */
+static long first_error(struct trap *t, int fd, long failed)
+{
+    long against = call_home(t->self, __NR_getsockname, fd, 0, 0, 0, 0, 0);
+    return against < 0 ? against : failed;
+}
+
 static long send_message(struct trap *t, int fd, const struct user_message *m, unsigned long flags)
 {
     struct front front;
@@ -244,7 +251,7 @@ static long send_message(struct trap *t, int fd, const struct user_message *m, u
     if (!failed)
         failed = begin_spans(&spans, m->spans, m->span_count);
     if (failed)
-        return failed;
+        return first_error(t, fd, failed);
     if (!front.name_size || front.right_count || spans.total <= MAX_PAYLOAD) {
         long result = send_spans(t, fd, flags, &front, &spans);
         note_broken_pipe(t->self, result, flags);
@@ -264,7 +271,7 @@ long do_sendmsg(struct trap *t)
 {
     struct user_message m;
     if (copy_user(&m, (void *)t->a[1], sizeof m))
-        return -EFAULT;
+        return first_error(t, (int)t->a[0], -EFAULT);
     return send_message(t, (int)t->a[0], &m, t->a[2]);
 }
 
@@ -381,10 +388,10 @@ static long receive_message(struct trap *t, int fd, struct user_message *at, uns
     struct received received;
     struct spans spans;
     if (copy_user(&m, at, sizeof m))
-        return -EFAULT;
+        return first_error(t, fd, -EFAULT);
     long result = begin_spans(&spans, m.spans, m.span_count);
     if (result)
-        return result;
+        return first_error(t, fd, result);
     uint64_t rights = !m.control || m.control_size <= sizeof(struct control_head)
                           ? 0 : (m.control_size - sizeof(struct control_head)) / sizeof(int32_t);
     result = receive_spans(t, fd, flags, m.name, rights > MOST_RIGHTS ? MOST_RIGHTS : (uint32_t)rights, &received, &spans);

@@ -220,10 +220,10 @@ long serve_accept4(struct work *w)
     struct socket *socket = socket_of(s, ARGUMENT(0), &error);
     int flags = (int)ARGUMENT(3);
     char byte;
-    if (!socket)
-        return error;
     if (flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK))
         return -EINVAL;
+    if (!socket)
+        return error;
     if (!is_connecting_kind(socket))
         return -EOPNOTSUPP;
     if (!has_free_entry(s))

@@ -37,7 +37,7 @@ long serve_read(struct work *w)
     if (size > MAX_PAYLOAD)
         return -EINVAL;
     if (file->socket)
-        return socket_read(w, file, size);
+        return size ? socket_read(w, file, size) : 0;
     if (!is_ready(file, POLLIN))
         return would_wait(w, file, POLLIN);
     uint8_t *to = out_room(w, size);

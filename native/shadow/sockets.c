@@ -182,7 +182,7 @@ void network_end(struct session *root)
 struct socket *socket_of(struct session *s, int64_t descriptor, long *error)
 {
     struct file *file = file_of(s, descriptor);
-    *error = !file ? -EBADF : file->socket ? 0 : -ENOTSOCK;
+    *error = !file || (file->flags & O_PATH) ? -EBADF : file->socket ? 0 : -ENOTSOCK;
     return file ? file->socket : NULL;
 }
 

@@ -34,7 +34,8 @@ KNOWN = {
     r"mknod(at)?: argument [23] -1": "devices are refused before the number is looked at",
     r"copy_file_range: argument 4 (edge|cannot be written)": "an offset is looked at only when bytes are copied",
     r"p(read|write)v2: argument 6": "flags are looked at before the data",
-    r"(socket|socketpair): argument": "only UNIX sockets, and these only in pairs",
+    r"(socket|socketpair): argument": "kinds of sockets that mean something outside of the program",
+    r"(accept4?|bind|connect|sendto|sendmsg|recvfrom|recvmsg): argument [2-6]": "two errors at once: which one is told",
 }  # fmt: skip
 
 
