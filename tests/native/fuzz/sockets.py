@@ -17,7 +17,8 @@ SOCKET, CONNECT, SENDMSG, RECVMSG, SHUTDOWN, BIND, LISTEN, OWN, PEER, PAIR = 41,
 SETSOCKOPT, GETSOCKOPT, ACCEPT4 = 54, 55, 288
 UNIX, INET, INET6, STREAM, DGRAM, SEQPACKET, NONBLOCK = 1, 2, 10, 1, 2, 5, 0o4000
 FIONREAD, FORK, DO_NOT_WAIT, NAME_ROOM = 0x541B, 1013, 0x40, 128
-FIRST = 15  # the first descriptor behind the prologue's
+LIST_INTERFACES, INTERFACE_FLAGS, INTERFACE_BYTES = 0x8912, 0x8913, 40
+FIRST = 14  # the first descriptor behind the prologue's
 FRESH, BOUND, LISTENS, CONNECTED, SHUT = range(5)
 SOCKET_KIND = 8
 DESCRIBED = struct.Struct("<6i4B2II128sI128s6i4x2q")
@@ -59,6 +60,8 @@ def life(domain: int, kind: int, name: bytes) -> bytes:
           ((1, 20), (1, 21), (1, 7), (1, 8), (1, 13), (1, 16), (6, 1), (41, 26))),
         *(frame(GETSOCKOPT, (far, level, option)) for level, option in
           ((1, 3), (1, 4), (1, 7), (1, 17), (1, 20), (1, 30), (1, 13), (6, 1), (6, 99))),
+        frame(IOCTL, (far, LIST_INTERFACES, 1000)), frame(IOCTL, (far, LIST_INTERFACES, 1 << 40)),
+        frame(IOCTL, (far, INTERFACE_FLAGS, INTERFACE_BYTES), b"lo".ljust(INTERFACE_BYTES, b"\0")),
         frame(SHUTDOWN, (far, 1)), hear(caller), frame(SHUTDOWN, (listener, 2)), frame(ACCEPT4, (listener,)),
         frame(CLOSE, (late,)),
     ))  # fmt: skip
