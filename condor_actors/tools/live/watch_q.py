@@ -26,12 +26,14 @@ from condor_actors.tools.live.tracked_jobs import ACTIVE, State, TrackedJobs
 
 SWITCHES = ("exit-on-key-press", "display-exited", "decay-start-at-read", "table", "progress", "row-progress",
             "summary", "updated-at", "abbreviate", "color", "refresh")
+SWITCHED_OFF = ("no-exit-on-key-press", "no-display-exited", "no-decay-start-at-read", "no-table", "no-progress",
+                "no-row-progress", "no-summary", "no-updated-at", "no-abbreviate", "no-color", "no-refresh")
 FLAGS = (
     Flag("help", 1), Flag("debug", 3, idle=NO_DEBUG), Flag("version", 1),
     Flag("users", 1, MANY), Flag("clusters", 2, MANY), Flag("larger-than", 1, 1), Flag("files", 1, MANY),
     Flag("batches", 1, MANY), Flag("collector", 4, 1), Flag("schedd", 2, 1), Flag("interval", 1, 1),
     Flag("exit", 4, 1), Flag("groupby", 1, 1), Flag("exited-row-decay", 7, 1), Flag("summary-type", 8, 1),
-    *(Flag(name, len(name)) for name in SWITCHES), *(Flag(f"no-{name}", len(name) + 3) for name in SWITCHES),
+    *(Flag(name, len(name)) for name in (*SWITCHES, *SWITCHED_OFF)),
 )  # fmt: skip
 _LIKE_Q = re.compile(r"\d+(\.\d+)?")
 GROUPERS = ("all", "any", "none")
