@@ -322,8 +322,12 @@ long socket_filled(struct file *file, struct pairs *pairs, const struct describe
     struct described_socket it;
     struct reading r = {content, content + d->content_size};
     const int *ends = pair_ends(pairs, d);
-    memcpy(&it, get(&r, sizeof it), sizeof it);
-    get(&r, it.options * sizeof(struct option));
+    const uint8_t *head = get(&r, sizeof it);
+    if (!head)
+        return -EINVAL;
+    memcpy(&it, head, sizeof it);
+    if (!get(&r, it.options * sizeof(struct option)))
+        return -EINVAL;
     if (!ends)
         return -EMFILE;
     pthread_mutex_lock(&socket->network->lock);

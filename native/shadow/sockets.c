@@ -89,7 +89,8 @@ struct socket *socket_new(struct network *network, int domain, int type, int pro
     socket->type = type;
     socket->protocol = protocol;
     socket->far = -1;
-    socket->own = (struct socket_name){.size = sizeof(sa_family_t), .any.sa_family = (sa_family_t)domain};
+    socket->own.size = sizeof(sa_family_t);
+    socket->own.any.sa_family = (sa_family_t)domain;
     if (domain != AF_UNIX)
         socket->own.size = domain == AF_INET ? sizeof socket->own.four : sizeof socket->own.six;
     socket->other = (struct ucred){0, (uid_t)-1, (gid_t)-1};
