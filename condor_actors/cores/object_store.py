@@ -103,6 +103,7 @@ def _object(url: str, region: str) -> tuple[str, str, str]:
     if found is None:
         raise BadObject(f"{shown_url(url)}: {where} is no name of a bucket or a host")
     host = found["host"]
+    where = where.removesuffix(":443")  # which no request names
     if host.endswith(AMAZON):
         bucket, mark, there = host[:-len(AMAZON)].rpartition(".s3.")
         if not mark or not bucket or not there:

@@ -331,6 +331,8 @@ def foreign_claim(ad_kind: AdKind, ad: ClassAd, identity: Identity) -> str:
         claimed["Name"] = ad.get_str("Name").rpartition("@")[2]
     if ad.find("machine") is not None or ad_kind in HOST_BOUND:
         claimed["Machine"] = ad.get_str("Machine")
+    if ad.find("metricsaddress") is not None:  # Prometheus shows its token there
+        claimed["MetricsAddress"] = host_of(f"<{ad.get_str('MetricsAddress')}>")
     if ad_kind is AdKind.SUBMITTER:
         claimed["ScheddName"] = ad.get_str("ScheddName").rpartition("@")[2]
     for attribute, host in claimed.items():

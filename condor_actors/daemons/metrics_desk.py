@@ -122,7 +122,7 @@ def merged(texts: Iterable[str]) -> str:
     samples: dict[str, list[str]] = {}
     for text in texts:
         family = ""
-        for line in text.splitlines():
+        for line in text.split("\n"):
             if line.startswith("# "):
                 family = line.split(" ", 3)[2]
                 known = heads.setdefault(family, [])

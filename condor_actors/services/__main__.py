@@ -103,8 +103,11 @@ def with_fork_server() -> list[str] | None:
     """
     if not fork_server.possible():
         return None
-    for name in MODULES:
-        import_module(name)
+    try:
+        for name in MODULES:
+            import_module(name)
+    except Exception:  # noqa: BLE001 - whatever it is, the service that needs that module says it
+        return None
     return fork_server.begin()
 
 

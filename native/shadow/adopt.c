@@ -180,6 +180,8 @@ static struct socket *older_pair(struct session *s, struct pairs *pairs, const s
     socket->state = SOCKET_CONNECTED;
     socket->bare = socket->type == SOCK_DGRAM;
     socket->peer = socket->own;
+    if (socket->type == SOCK_STREAM)
+        socket->link->sent[d->end] += d->content_size;
     return socket;
 }
 

@@ -171,6 +171,8 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
                               : content_of(list, file, &d, content, room);
     if (size >= 0 && file->socket) {
         length = file->socket->path ? snprintf(path, sizeof path, "%s", file->socket->path) : 0;
+        if (length >= (ssize_t)sizeof path)
+            size = -ENAMETOOLONG;
         d.path_size = length ? (uint32_t)length + 1 : 0;
     }
     if (size >= 0) {

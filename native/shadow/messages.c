@@ -309,10 +309,13 @@ static ssize_t receive(struct file *file, void *to, size_t size, int flags, stru
     int error = errno;
     if (got > 0 && !(flags & MSG_PEEK))
         socket->link->got[socket->end] += (uint64_t)got;
-    if (got >= 0 && !(flags & MSG_PEEK) && CMSG_FIRSTHDR(&message)) {
+    const bool came = CMSG_FIRSTHDR(&message) != NULL;
+    if (got >= 0 && !(flags & MSG_PEEK) && (came || message.msg_flags & MSG_CTRUNC)) {
         int gift;
-        memcpy(&gift, CMSG_DATA(&control.head), sizeof gift);
-        close(gift);
+        if (came) { /* else there was no descriptor free for the mark: what it marked has come all the same */
+            memcpy(&gift, CMSG_DATA(&control.head), sizeof gift);
+            close(gift);
+        }
         arrival->rights = socket->link->first[socket->end];
         if (arrival->rights) {
             socket->link->first[socket->end] = arrival->rights->next;

@@ -190,7 +190,9 @@ static bool is_sound(const struct described_socket *it)
     const bool known = it->domain == AF_UNIX || it->domain == AF_INET || it->domain == AF_INET6;
     return known && (it->type == SOCK_STREAM || it->type == SOCK_DGRAM || it->type == SOCK_SEQPACKET) &&
            (it->domain == AF_UNIX || it->type != SOCK_SEQPACKET) && it->state >= SOCKET_FRESH && it->state <= SOCKET_SHUT &&
-           it->own.size <= NAME_ROOM && it->peer.size <= NAME_ROOM && it->options <= MOST_OPTIONS && it->headed <= 1 &&
+           it->own.size <= NAME_ROOM && it->peer.size <= NAME_ROOM &&
+           (it->domain != AF_UNIX || (it->own.size <= sizeof it->own.here && it->peer.size <= sizeof it->peer.here)) &&
+           it->options <= MOST_OPTIONS && it->headed <= 1 &&
            it->waiting <= MOST_BACKLOG + 1 && it->bare <= 1 &&
            (!it->headed || (it->type == SOCK_DGRAM && !it->bare)) && it->receive_ns >= 0 && it->send_ns >= 0 &&
            it->own.any.sa_family == it->domain && (!it->peer.size || it->peer.any.sa_family == it->domain) &&
@@ -247,6 +249,7 @@ struct socket *socket_again(struct work *w, struct pairs *pairs, const struct de
     socket->bare = it.bare;
     socket->own = it.own;
     socket->peer = it.peer;
+    socket->own.bytes[NAME_ROOM - 1] = socket->peer.bytes[NAME_ROOM - 1] = 0;
     socket->self = it.self;
     socket->other = it.other;
     socket->backlog = it.backlog;

@@ -152,7 +152,8 @@ static bool break_circle(struct network *network)
     uint32_t count = 0;
     pthread_mutex_lock(&network->lock);
     for (struct socket *s = network->sockets; s && !found && !count; s = s->next) {
-        found = take_rights(s->link, s->end);
+        for (int end = 0; end < 2 && !found; end++)
+            found = take_rights(s->link, end);
         waiting = s->waiting;
         count = s->waiting_count;
         s->waiting = NULL;
@@ -266,9 +267,9 @@ long serve_socket(struct work *w)
     return file ? enter_file(s, file, 0, ARGUMENT(1) & SOCK_CLOEXEC) : -ENOMEM;
 }
 
-static struct file *pair_file(struct work *w, int real, int end, uint32_t number, struct link *link)
+static struct file *pair_file(struct work *w, int type, int real, int end, uint32_t number, struct link *link)
 {
-    struct socket *socket = socket_new(network_of(w->session), AF_UNIX, (int)ARGUMENT(1) & 0xff, 0);
+    struct socket *socket = socket_new(network_of(w->session), AF_UNIX, type & 0xff, 0);
     if (!socket) {
         close(real);
         return NULL;
@@ -291,12 +292,14 @@ long serve_socketpair(struct work *w)
         return ARGUMENT(0) == AF_INET || ARGUMENT(0) == AF_INET6 ? -EOPNOTSUPP : -EAFNOSUPPORT;
     if (!has_room(s))
         return -ENFILE;
+    if ((type & 0xff) == SOCK_RAW) /* the kernel makes one of datagrams */
+        type = (type & ~0xff) | SOCK_DGRAM;
     if (socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, (int)ARGUMENT(2), real) < 0)
         return -errno;
     struct link *link = link_new();
     uint32_t number = new_pair_number();
-    struct file *one = link ? pair_file(w, real[0], 0, number, link) : (close(real[0]), NULL);
-    struct file *other = link ? pair_file(w, real[1], 1, number, link) : (close(real[1]), NULL);
+    struct file *one = link ? pair_file(w, type, real[0], 0, number, link) : (close(real[0]), NULL);
+    struct file *other = link ? pair_file(w, type, real[1], 1, number, link) : (close(real[1]), NULL);
     if (link)
         link_drop(link);
     if (!one || !other) {
@@ -339,19 +342,21 @@ long serve_bind(struct work *w)
         if ((error = reachable(&name, true)))
             return error;
     } else if (name.size > sizeof(sa_family_t) && !is_abstract(&name)) {
-        if ((error = make_path(w, name.here.sun_path)) || (error = find_path(w, name.here.sun_path, &device, &inode)))
-            return error == -EEXIST ? -EADDRINUSE : error;
         char where[PATH_LIMIT] = "";
         if (name.here.sun_path[0] != '/' && !getcwd(where, sizeof where))
             return -errno;
+        if (strlen(where) + 1 + strlen(name.here.sun_path) >= PATH_LIMIT)
+            return -ENAMETOOLONG;
+        if ((error = make_path(w, name.here.sun_path)) || (error = find_path(w, name.here.sun_path, &device, &inode)))
+            return error == -EEXIST ? -EADDRINUSE : error;
         if (asprintf(&path, "%s%s%s", where, *where ? "/" : "", name.here.sun_path) < 0)
             return -ENOMEM;
     }
     pthread_mutex_lock(&network->lock);
-    error = take_port(network, socket, &name);
+    error = socket->state != SOCKET_FRESH ? -EINVAL : take_port(network, socket, &name); /* another may have bound it */
     if (!error && !path && names_conflict(network, socket, &name))
         error = -EADDRINUSE;
-    for (struct socket *old = network->sockets; old && path; old = old->next)
+    for (struct socket *old = network->sockets; old && path && !error; old = old->next)
         if (old->inode == inode && old->device == device)
             old->inode = 0; /* the name of that one was removed, and its number is another file's now */
     if (!error) {

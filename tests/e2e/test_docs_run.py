@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire, a_wire
-from tests.pool_fixture import BIN, PersonalPool, fresh_folder, until
+from tests.pool_fixture import BIN, PersonalPool, fresh_folder, open_to_jobs, until
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = """
@@ -170,20 +170,23 @@ def follow(machines: dict[str, Bare]) -> None:
 
 def test_the_readme_runs_as_printed() -> None:
     personal, moving = (block for block in blocks("README.md", "sh") if "<<'END'" in block)
-    with fresh_folder() as folder:
-        folder.chmod(0o777)
+    with fresh_folder() as above:
+        folder = above / "work"
+        folder.mkdir()
+        open_to_jobs(folder)
         environment = {name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()}
         environment.update(HOME=str(folder), PATH=f"{BIN}:{environment['PATH']}",
                            CONDOR_PERSONAL=str(folder / "personal"))
         script = [line for line in (personal + moving).splitlines()
                   if not line.startswith(("make ", "export PATH"))]
-        text = "set -e\n" + "\n".join(script).replace("condor_personal start", "condor_personal start --dir $PWD/p") \
-            .replace("condor_personal env", "condor_personal env --dir $PWD/p") + "\n"
+        text = "\n".join(["set -e", *script, ""])
+        for command in ("condor_personal start", "condor_personal env"):
+            text = text.replace(command, f"{command} --dir {above}/p")
         try:
             done = subprocess.run(["bash", "-c", text], cwd=folder, env=environment, capture_output=True, text=True,
                                   timeout=240, check=False, stdin=subprocess.DEVNULL)
         finally:
-            subprocess.run([str(BIN / "condor_personal"), "stop", "--dir", str(folder / "p")], env=environment,
+            subprocess.run([str(BIN / "condor_personal"), "stop", "--dir", str(above / "p")], env=environment,
                            check=False, timeout=90, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [f"hello from {number}" in done.stdout for number in range(3)] == [True] * 3

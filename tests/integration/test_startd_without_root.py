@@ -44,6 +44,7 @@ def job(pool: RootPool, request: pytest.FixtureRequest) -> Iterator[str]:
     """One that runs; removed in the end."""
     cluster = pool.submit(SLEEP.format(log=log_of(request)))
     pool.until_status(f"{cluster}.0", 2)
+    shows(pool, request, "001")
     yield f"{cluster}.0"
     pool.run("condor_rm", str(cluster))
     pool.until_status(f"{cluster}.0", 0)

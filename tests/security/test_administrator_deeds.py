@@ -46,7 +46,7 @@ def test_each_leaves_a_line_without_a_secret(pool: Path, capsys: pytest.CaptureF
         assert re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z daemon=tool act=", line)
         assert f"from=pid:{os.getpid()}" in line
         assert "@users" in line
-    assert 'act=issue-join-token object="roles=startd lifetime_s=7200"' in made
+    assert 'act=issue-join-token object="roles=startd lifetime_s=7200 stay_s=0"' in made
     assert "act=revoke-certificates object=" in revoked
     assert "manager.example" in revoked
     assert "act=create-token" in created

@@ -50,13 +50,16 @@ IMPLIES = {
 OWN_RIGHT = {
     "answer to a question of ours, over the link on which it went out": {
         "ActionResults", "Activated", "AdsPage", "CertificateLent", "CheckpointKept", "ConfigValues", "ClusterReserved",
-        "Changes", "ChirpResult", "Done", "GatewayState", "JobsPage", "MachineEnrolled", "OwnerView", "Pong",
+        "Changes", "ChirpResult", "DaemonStatistics", "Done", "GangResult", "GatewayState",
+        "JobsPage", "MachineEnrolled", "OwnerView", "Pong",
         "Reattached", "Refused", "Revocations", "RunFileBytes", "SpoolBytes", "SpoolListing", "Story", "Submitted",
         "TokenIssued", "TokenRequests", "TokenVerified", "Totals", "PrioritiesPage", "TracePage", "Reservations",
+        "UploadsSigned",
     },
     "the claim and its secret, or the very link of the shadow or starter of a run": {
-        "ActivateClaim", "CheckpointRun", "ChirpCall", "ContinueRun", "InputsSent", "OpenShell", "OutputsReceived",
-        "ReadRunFile",
+        "ActivateClaim", "CheckpointRun", "ChirpCall", "ContinueRun", "GangCall", "InputsSent", "OpenShell",
+        "OutputsReceived",
+        "ReadRunFile", "SignUploads",
         "ReattachRun", "RunBegan", "RunCheckpointed", "RunEnded", "RunExited", "RunProgress", "RunUpdated",
         "NoticesWritten", "SetJobAttributes", "ShadowHostHello", "ShellData", "StopRun", "SuspendRun",
     },

@@ -159,8 +159,9 @@ _SAID = frozenset({
     "terminatedandrequeued", "totaljobruntime", "usernotes",
 })
 _SAID_BEGIN = (
-    "auto", "container", "cron", "dag", "deferral", "docker", "gang", "gpus", "job_", "last", "machine", "max", "next",
-    "num", "onexit", "periodic", "remote", "request", "retry", "submit", "system", "transfer", "want",
+    "auto", "aws", "container", "cron", "dag", "deferral", "docker", "ec2", "gang", "gpus", "job_", "last", "machine",
+    "max", "next", "num", "onexit", "output", "periodic", "remote", "request", "retry", "submit", "system",
+    "transfer", "want",
 )
 """What a job's ad says of how it is run, beside what the table and the submit commands name."""
 

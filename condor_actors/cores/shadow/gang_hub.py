@@ -137,10 +137,12 @@ class GangHub:
 
     def leave(self, node: int) -> None:
         """A member's run is over; what it has put stays."""
-        for wish in [wish for key, wish in self._wishes.items() if key[0] == node]:
-            self._cancel(wish)
         self._members.discard(node)
         self._gone.add(node)
+        for key in [key for key in self._wishes if key[0] == node]:
+            wish = self._wishes.get(key)
+            if wish is not None:
+                self._cancel(wish)
 
     def tick(self, now_s: float) -> None:
         """A while has passed: who has waited long is told to ask again."""
@@ -184,6 +186,9 @@ class GangHub:
         if wish is not None and wish.call.verb == "send":
             del self._wishes[key]
             self._say(wish, GangResult(value=0))
+            other = self._wishes.pop(wish.partner, None) if wish.partner is not None else None
+            if other is not None:  # it says that it has received what it still waits for
+                self._say(other, GangResult(value=ChirpError.TRY_AGAIN))
 
     def _put(self, node: int, name: str, data: bytes) -> int:
         owner, old = self._values.get(name, (node, None))

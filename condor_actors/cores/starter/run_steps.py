@@ -351,6 +351,9 @@ def outputs_listed(run: JobRun, event: Gathered) -> None:
     """The outputs are listed: the run is over, or saves its work to go on."""
     if event.error:
         run.end("hold", f"The output files cannot be read: {event.error}", (HoldCode.TRANSFER_OUTPUT_ERROR, 0))
+    elif event.unsent and run.closing is not None:  # the machine is wanted back: it is sent by another run
+        run.cause, run.reason = "evicted", run.closing.reason
+        run.exit(Gathered())
     elif event.unsent and run.cause == "exited":
         run.end("hold", f"Transfer output files failure: {event.unsent}", (HoldCode.TRANSFER_OUTPUT_ERROR, 0))
     elif event.missing:

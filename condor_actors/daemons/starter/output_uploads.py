@@ -35,6 +35,8 @@ AGAIN_S = (2.0, 10.0, 30.0, 60.0)
 """After the first, second … failure of a file."""
 ANSWER_S = 60.0
 ASK_AGAIN_S = 2.0
+SIGNED_FOR_S = 3600.0
+"""A file that is not under way by then has its URL signed anew."""
 TIMER = "upload"
 
 
@@ -62,6 +64,7 @@ class OutputUploads:
             elif entry.kind != "directory":
                 self._left.append((entry, url))
         self._signed: dict[str, str] = {}
+        self._signed_s = 0.0
         self._failures = 0
         self._busy = self._over = False
 
@@ -78,7 +81,8 @@ class OutputUploads:
             self._give_up(f"{entry.path} is a link inside a folder, which cannot be sent to {shown_url(url)}")
         elif len(self._left) > MOST_SENT:
             self._give_up(f"{len(self._left)} files are to be sent to URLs, more than {MOST_SENT}")
-        elif is_object(url) and entry.path not in self._signed:
+        elif is_object(url) and (entry.path not in self._signed
+                                 or self._starter.context.now_s() - self._signed_s > SIGNED_FOR_S):
             self._ask()
         else:
             try:
@@ -116,6 +120,7 @@ class OutputUploads:
     def _answered(self, paths: Sequence[str], answer: Any) -> None:
         self._busy = False
         if isinstance(answer, UploadsSigned) and not answer.problem and len(answer.urls) == len(paths):
+            self._signed_s = self._starter.context.now_s()
             self._signed = dict(zip(paths, answer.urls, strict=True))
             self.go_on()
         elif isinstance(answer, UploadsSigned):

@@ -32,6 +32,7 @@ class RunOutputs:
         self._gathering = False
         self._fetched_bytes = 0
         self._uploads: OutputUploads | None = None
+        self._leaves = False
 
     @property
     def are_sent(self) -> bool:
@@ -42,6 +43,22 @@ class RunOutputs:
         """Send what goes to URLs, if anything waits: a shadow is back, or a while has passed."""
         if self._uploads is not None:
             self._uploads.go_on()
+
+    def timer(self, key: str) -> None:
+        """A while has passed (``upload``), or the time that the machine gives (``leave``)."""
+        if key == "leave":
+            self.give_up()
+        else:
+            self.go_on()
+
+    def look(self) -> None:
+        """The run may have been given up while outputs are sent, or the machine may be wanted back."""
+        core = self._starter.core
+        if core.cause != "exited":
+            self.give_up()
+        elif core.closing is not None and not self._leaves:
+            self._leaves = True
+            self._starter.context.set_timer("leave", core.closing.grace_s)
 
     def give_up(self) -> None:
         """The run is given up: send no more."""

@@ -164,8 +164,8 @@ class Starter(Actor):
             self.streams.go_on()
         elif isinstance(message, TimerFired) and message.key in ("chirp", "gang"):
             self.chirp.timer()
-        elif isinstance(message, TimerFired) and message.key == "upload":
-            self._outputs.go_on()
+        elif isinstance(message, TimerFired) and message.key in ("upload", "leave"):
+            self._outputs.timer(message.key)
         elif isinstance(message, TimerFired) and message.key == "keep" and self._outputs.fetched_more():
             self.decide(jr.StillFetched())
         elif isinstance(message, TimerFired) and message.key == "straggler":
@@ -183,8 +183,8 @@ class Starter(Actor):
     def decide(self, event: Any) -> None:
         """Let the core decide, perform what it says."""
         self.context.perform(self.core.handle(event, self.context.now_s()))
-        if self._outputs.are_sent and self.core.cause != "exited":
-            self._outputs.give_up()
+        if self._outputs.are_sent:
+            self._outputs.look()
 
     def _shadow_asks(self, question: Delivery) -> None:
         """A shadow has not heard the answer to its activation; or is there again, maybe another one."""

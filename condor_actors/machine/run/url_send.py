@@ -90,10 +90,13 @@ def send(order: SendOrder, context: ssl.SSLContext) -> None:
             raise UrlFailed(f"{shown_url(url)}: {error}") from None
         if 200 <= status < 300:
             return
-        target = urljoin(url, where)
         if status not in REDIRECTS or not where:
             raise UrlFailed(f"{shown_url(url)}: the server says {status} {reason}".rstrip(),
                             temporary=status >= 500 or status in TEMPORARY)
+        try:
+            target = urljoin(url, where)
+        except ValueError as error:
+            raise UrlFailed(f"{shown_url(url)}: its server sends us on to nowhere: {error}") from None
         if not may_follow(url, target):
             raise UrlFailed(f"{shown_url(url)}: its server sends us on to {shown_url(target)}, which is not followed")
         url = target
@@ -114,11 +117,14 @@ def _put(url: str, order: SendOrder, context: ssl.SSLContext) -> tuple[int, str,
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
         connection.connect()
+        is_whole = True
         try:
             connection.request("PUT", path, body=_blocks(order), headers=headers)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # it has answered before it had all
+            is_whole = False
         response = connection.getresponse()
+        if not is_whole and response.status < 300:
+            raise UrlFailed(f"{shown_url(url)}: the server answered before it had the whole file", temporary=True)
         said = _CODE.search(response.read(SAID_BYTES)) if response.status >= 400 else None
         reason = f"{response.reason} ({said.group(1).decode()})" if said else response.reason
         return response.status, reason, response.headers.get("Location", "")

@@ -92,7 +92,8 @@ class ForkServer:
             output: descriptor of its standard output and error; the input is empty.
             folder: where it works; None: where the server was begun.
         """
-        if _of_interpreter(environment) != self._interpreter or self._room < process_titles.size(command):
+        if (_of_interpreter(environment) != self._interpreter or self._room < process_titles.size(command)
+                or not process_titles.fits(environment)):
             return None
         order = json.dumps([list(command), dict(environment), folder]).encode()
         if len(order) > MOST_BYTES:
@@ -108,10 +109,14 @@ class ForkServer:
             except OSError:
                 said = b""
         if not said:
-            ours.close()
             end()  # it was killed, or stands still
+            with suppress(OSError):
+                said = ours.recv(32)  # of one that it had forked all the same, which would be nobody's
+        pid = int(said or b"0")
+        if pid <= 0:
+            ours.close()
             return None
-        return Birth(int(said), ours)
+        return Birth(pid, ours)
 
     def end(self) -> None:
         """No more of it."""
@@ -151,7 +156,8 @@ def start(command: Sequence[str], environment: Mapping[str, str], output: int) -
     Raises:
         OSError: it cannot be started.
     """
-    birth = _server.birth(command, environment, output, "/") if _server is not None else None
+    asked = _server
+    birth = asked.birth(command, environment, output, "/") if asked is not None else None
     if birth is not None:
         birth.go()
         return birth.pid
@@ -168,8 +174,10 @@ def begin() -> list[str] | None:
         None in this process. In each process that the server forks: the words after the module's name.
     """
     global _server  # noqa: PLW0603
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    _fill_standard()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     parent = os.getpid()
     pid = os.fork()
@@ -215,9 +223,19 @@ def _serve(channel: socket.socket, parent: int) -> list[str]:
             channel.close()
             return _become(birth, descriptors[1], *json.loads(order))
         with birth, suppress(OSError):
-            if pid > 0:
-                birth.send(str(pid).encode())
+            if pid < 0:
+                birth.send(b"0")  # not now, perhaps later
         os.close(descriptors[1])
+
+
+def _fill_standard() -> None:
+    """Have descriptors 0 to 2 open: what was closed there is nobody else's later."""
+    while True:
+        descriptor = os.open(os.devnull, os.O_RDWR)
+        if descriptor > 2:
+            os.close(descriptor)
+            return
+        os.set_inheritable(descriptor, True)
 
 
 def _close_all_but(kept: int) -> None:
@@ -232,9 +250,14 @@ def _become(birth: socket.socket, output: int, command: list[str], environment: 
             ) -> list[str]:
     """Be what was ordered, when told to begin."""
     with birth:
+        birth.send(str(os.getpid()).encode())
         if birth.recv(8) != b"go":
             os._exit(0)
     os.setsid()
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     null = os.open(os.devnull, os.O_RDONLY)
     for descriptor, standard in ((null, 0), (output, 1), (output, 2)):
         os.dup2(descriptor, standard)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from condor_actors.config import Config
+from condor_actors.machine.supervisor import fork_server
 from condor_actors.machine.supervisor.process_marks import KeptProcess, started_at_s
 from condor_actors.machine.supervisor.surviving_processes import Ended, KeptProcesses
 from condor_actors.own_files import read_own
@@ -76,6 +77,7 @@ class RealHost:
         self._processes = processes
         self._read = read
         self._call: EndedCall | None = None
+        self._loaded = self._version()
         self.renew = False
 
     def on_end(self, call: EndedCall) -> None:
@@ -92,6 +94,8 @@ class RealHost:
         whole = {key: value for key, value in os.environ.items() if key not in PRIVATE}
         whole.update(environment)
         errors.parent.mkdir(parents=True, exist_ok=True)
+        if fork_server.server() is not None and self._version() != self._loaded:
+            fork_server.end()  # what it has loaded is not what is installed
         return self._processes.start(name, command, whole, errors=errors, ended=self._ended).pid
 
     def configuration(self, kind: str, local_name: str | None, environment: Mapping[str, str]) -> Config:
@@ -121,6 +125,13 @@ class RealHost:
     def notify(self, text: str) -> None:
         """Tell systemd, or condor_personal."""
         notify(text, os.environ)
+
+    def _version(self) -> str:
+        """The same; empty in the middle of an installation."""
+        try:
+            return self.installed_version()
+        except (metadata.PackageNotFoundError, OSError):
+            return ""
 
     def installed_version(self) -> str:
         """Version and date of the installed package, as they are on the disk now."""

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FIRST", "ROOM", "room", "show", "size"]
+__all__ = ["FIRST", "ROOM", "fits", "room", "show", "size"]
 
 ROOM: Final = ("",) * 1000
 """Last words of a command line that is to have room: one byte each."""
-FIRST: Final = ("CONDOR_KEPT", "CONDOR_CONFIG")
+FIRST: Final = ("CONDOR_KEPT", "CONDOR_CONFIG", "_CONDOR_SHADOW_HOST_ID")
 """Variables that say whose process it is."""
 ARGUMENTS: Final = 45
 """Where the four addresses begin among the fields after the name."""
@@ -41,6 +41,13 @@ def room() -> int:
 def size(command: Sequence[str]) -> int:
     """Bytes that a command line takes."""
     return sum(len(os.fsencode(word)) + 1 for word in command)
+
+
+def fits(environment: Mapping[str, str]) -> bool:
+    """Whether there is room for the variables by which others know a process."""
+    _, _, variables, last = _places()
+    return sum(len(os.fsencode(f"{name}={environment[name]}")) + 1 for name in FIRST if name in environment) \
+        <= last - variables
 
 
 def show(command: Sequence[str], environment: Mapping[str, str]) -> None:

@@ -52,7 +52,8 @@ def main(words: Sequence[str] | None = None) -> int:
     from condor_actors.wire.nodes import BadNode
     from condor_actors.wire.tokens import BadToken
 
-    options = command_parser().parse_args(sys.argv[1:] if words is None else words)
+    given = ["--help" if word == "-help" else word for word in (sys.argv[1:] if words is None else words)]
+    options = command_parser().parse_args(given)
     commands = {"slurm": _slurm, "list": _list, "stop": _stop}
     try:
         commands[options.command](options, load_config(subsystem="TOOL"))

@@ -92,7 +92,7 @@ if [ ! -s "$token" ]; then
     echo "condor_annex: no token is left in $token: this machine has joined before, or the annex was stopped" >&2
     exit 1
 fi
-"$python" -P -m condor_actors.tools.admin.pool join "$(cat "$token")" --execute || exit 1
+"$python" -P -m condor_actors.tools.admin.pool join - --execute < "$token" || exit 1
 rm -f "$token"
 [ -z "$leaving" ] || exit 0
 "$python" -P -m condor_actors.services master &

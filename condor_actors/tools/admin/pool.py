@@ -284,7 +284,7 @@ def join(words: Sequence[str]) -> None:
     place = _place_of_settings(config, options)
     if files.ca_key.exists():
         raise PoolToolError(f"this machine is the authority of a pool ({files.ca_key} is here)")
-    parsed = Token.parse(operands[0])
+    parsed = Token.parse(sys.stdin.readline().strip() if operands[0] == "-" else operands[0])
     node = tls_node(operands[1]) if len(operands) == 2 else tls_node(parsed.address)
     full = config.full_hostname
     joined = joining.join(parsed, node, [*options.get("host", ()), full], files)

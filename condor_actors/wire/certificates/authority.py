@@ -245,6 +245,8 @@ class Authority:
             raise AuthorityError(str(error)) from None
         with self._register_lock():
             before = self.issued().get(renews, {})
+            if renews and not before:
+                raise AuthorityError("the certificate that is to be renewed is not among those that were issued")
             leaves_s = before.get("leaves_s", 0.0) if renews else stay_s and _now().timestamp() + stay_s
             return self._sign(public, names, roles, life, renews, leaves_s)
 

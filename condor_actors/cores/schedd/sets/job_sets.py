@@ -30,6 +30,7 @@ _LIVE = (("Idle", (JobStatus.IDLE,)), ("Running", (JobStatus.RUNNING, JobStatus.
          ("Held", (JobStatus.HELD,)), ("Suspended", (JobStatus.SUSPENDED,)))
 _ENDED = {JobStatus.COMPLETED: "Completed", JobStatus.REMOVED: "Removed"}
 _OF_SCHEDULER = (Universe.SCHEDULER,)
+_COUNTED = tuple(prefix + name for prefix in ("", "Scheduler") for name in _ENDED.values())
 
 
 def name_objection(common: ClassAd, jobs: Iterable[ClassAd], *, is_on: bool = True) -> str:
@@ -133,7 +134,7 @@ class JobSets:
         if found is None:
             found = JobSet(number, cluster.ad.get_str("JobSetName"), cluster.owner, cluster.user)
             begin = f"{_PREFIX}{number} "
-            found.ended = {name[len(begin):]: value for name, value in counters.items() if name.startswith(begin)}
+            found.ended = {name: counters[begin + name] for name in _COUNTED if begin + name in counters}
             self.by_number[number] = self._by_name[found.key] = found
         found.clusters[cluster.number] = cluster
 

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.schedd.job_attributes import ATTRIBUTES, PRIVATE, Attribute, Hand, attribute
+from condor_actors.cores.schedd.job_attributes import (
+    ATTRIBUTES,
+    PRIVATE,
+    Attribute,
+    Hand,
+    attribute,
+    may_be_set_by_run,
+)
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot
 from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.runs.run import Run
@@ -232,3 +239,9 @@ def test_the_table_says_who_hides_what() -> None:
     assert ScheddSettings().private == PRIVATE
     for name in ("_condor_privSecret", "CLAIMID", "machineattrMips0"):
         assert attribute(name).set_by is Hand.SCHEDD
+
+
+@pytest.mark.parametrize("name", ["EC2AccessKeyId", "EC2SecretAccessKey", "EC2SessionToken", "AWSRegion",
+                                  "OutputDestination", "OutputDirectory", "TransferOutputRemaps"])
+def test_a_run_does_not_say_which_files_its_shadow_reads_as_keys(name: str) -> None:
+    assert not may_be_set_by_run(name)

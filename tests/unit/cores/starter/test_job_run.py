@@ -272,6 +272,17 @@ def test_a_missing_output_holds() -> None:
     assert (bench.said()[0].cause, bench.said()[0].hold_code) == ("hold", 12)
 
 
+def test_an_output_that_cannot_be_sent_holds_unless_the_machine_is_wanted_back() -> None:
+    for closing, cause in ((False, "hold"), (True, "evicted")):
+        bench = Bench().running()
+        bench.tell(jr.ProgramEnded(0, -1, False))
+        bench.tell(jr.TreeGone(Usage()))
+        if closing:
+            bench.tell(CloseRun(grace_s=1.0, reason="its owner is back"))
+        bench.tell(jr.Gathered(unsent="x cannot be sent"))
+        assert (bench.said()[0].cause, bench.said()[0].hold_code) == (cause, 0 if closing else 12)
+
+
 def test_memory_beyond_the_limit_holds() -> None:
     bench = Bench().running()
     bench.tell(jr.ProgramEnded(-1, 9, False))

@@ -238,6 +238,27 @@ def test_a_member_that_leaves_takes_its_wishes_along_and_leaves_its_values() -> 
     assert hub.told[0][1].data == b"x"
 
 
+def test_a_member_that_says_it_has_what_it_still_waits_for_harms_nobody() -> None:
+    """A machine joins anew and claims a message of its own: the hub is all gangs' of an owner, and goes on."""
+    hub = Hub(1)
+    hub.ask(0, "join")
+    hub.ask(0, "send", ("c",), b"x", 1)
+    hub.ask(0, "recv", ("c",), number=2)
+    hub.ask(0, "join", number=3, taken=((0, 1),))
+    assert hub.ask(0, "recv", ("c",), number=2) == []
+    hub.hub.leave(0)
+    hub.hub.validate()
+
+
+def test_a_member_that_leaves_with_a_message_to_itself() -> None:
+    hub = Hub(1)
+    hub.ask(0, "join")
+    hub.ask(0, "send", ("c",), b"x", 1)
+    hub.ask(0, "recv", ("c",), number=2)
+    hub.hub.leave(0)
+    hub.hub.validate()
+
+
 @pytest.mark.parametrize("call", [
     {"verb": "put", "names": ("a b",)}, {"verb": "put", "names": ("",)}, {"verb": "put", "names": ("x" * 201,)},
     {"verb": "put", "names": ("a", "b")}, {"verb": "put", "names": ()}, {"verb": "recv", "names": ()},
