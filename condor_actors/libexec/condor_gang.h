@@ -9,7 +9,8 @@
  *     long length = condor_gang_wait(&gang, "address", address, sizeof address, 60);
  *
  * Functions return the length of what they got, or 0, or a negative CONDOR_GANG_ error.  One struct is one connection,
- * for one thread.  Timeouts are in seconds; a negative one waits for ever.  After a timeout nothing was sent or received.
+ * for one thread.  Timeouts are in seconds; a negative one waits for ever.  After a timeout nothing was
+ * received; what was to be sent may have been.
  */
 #ifndef CONDOR_GANG_H
 #define CONDOR_GANG_H

@@ -45,7 +45,7 @@ class GangError(Exception):
 
 
 class GangTimeout(GangError):
-    """It did not happen in time; nothing was sent or received."""
+    """It did not happen in time; nothing was received, and what was to be sent may have been."""
 
 
 class Channel:

@@ -123,14 +123,18 @@ def test_a_job_that_checkpoints_itself_goes_on(pool: RootPool) -> None:
 def test_what_the_helper_cannot_do_any_more_its_daemon_says(pool: RootPool) -> None:
     """A helper that dies ends its daemon, which is started again with a new one; the job is run again."""
     cluster = pool.submit(f"executable = {program(pool, 'again.sh', SLEEPER)}\nlog = again.log\nqueue")
-    pool.until_status(f"{cluster}.0", 2)
+
+    def runs() -> int:
+        return len(re.findall("Job executing", (pool.work / "again.log").read_text()))
+
+    until(runs, "the job runs")
     before = pool.pid("starter-host")
     helper = helper_of(before)
     assert status_of(helper)["Uid"].split() == ["0"] * 4
     os.kill(helper, signal.SIGKILL)
     until(lambda: pool.pid("starter-host") != before, "another starter host")
     until(lambda: "condor_root" in (pool.dir / "log" / "StarterHostLog").read_text(), "the log says why")
-    until(lambda: len(re.findall("Job executing", (pool.work / "again.log").read_text())) > 1, "the job runs again")
+    until(lambda: runs() > 1, "the job runs again")
     pool.run("condor_rm", str(cluster))
     pool.until_status(f"{cluster}.0", 0)
 

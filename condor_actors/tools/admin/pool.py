@@ -74,7 +74,7 @@ def _options(words: Sequence[str], values: Sequence[str], switches: Sequence[str
     while rest:
         word = rest.pop(0)
         name, equals, value = word.lstrip("-").partition("=")
-        if not word.startswith("-"):
+        if not word.startswith("-") or word == "-":
             operands.append(word)
         elif name in switches:
             found[name] = True

@@ -223,7 +223,8 @@ POOL = Description(
             "share its address with other guests, and its names are free again then",
             "--roles ROLE,ROLE": "what the machine may be",
             "--address HOST[:PORT]": "where the central manager is dialled"}),
-        Verb(name="join", synopsis="TOKEN [HOST[:PORT]]", text="make this machine a member", options={
+        Verb(name="join", synopsis="TOKEN|- [HOST[:PORT]]",
+             text="make this machine a member (-: the token is on standard input)", options={
             "--execute": "it runs jobs",
             "--submit": "it has a queue",
             "--host NAME": "a name of this machine",
