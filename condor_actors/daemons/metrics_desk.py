@@ -107,7 +107,12 @@ class MetricsDesk(Actor):
             up = ["# HELP condor_daemon_up Whether a daemon of this machine answered",
                   "# TYPE condor_daemon_up gauge"]
             up += [f'condor_daemon_up{{daemon="{name.lower()}"}} {int(name in texts)}' for name in sorted(sockets)]
-            then(merged([self._edges.own(), *texts.values(), "\n".join(up) + "\n"]))
+            try:
+                own = self._edges.own()
+            except OSError as error:  # no descriptor is left, say
+                self.context.log.warn("metrics of this process: {error}", error=error)
+                own = ""
+            then(merged([own, *texts.values(), "\n".join(up) + "\n"]))
 
         if not sockets:
             finish()
