@@ -71,7 +71,7 @@ def test_machines(pool: PersonalPool) -> None:
 
 
 def test_a_dag_is_submitted_and_no_other_job_is_one(pool: PersonalPool) -> None:
-    (pool.work / "node.sub").write_text("executable = /bin/true\nqueue\n")
+    (pool.work / "node.sub").write_text("executable = /bin/true\nrequirements = false\nqueue\n")
     (pool.work / "small.dag").write_text("JOB A node.sub\n")
     done = pool.tool("htcondor", "dag", "submit", "small.dag")
     assert done.returncode == 0, done.stderr
