@@ -31,6 +31,7 @@ def test_its_jobs_go_on_and_others_begin(pool: PersonalPool) -> None:
     """Every thread of it is stopped: nothing of it answers, and its end is nowhere to be seen."""
     cluster = pool.submit(SLEEP.format(log="job.log", count=1))
     pool.until_status(f"{cluster}.0", 2)
+    until(lambda: "001 (" in (pool.work / "job.log").read_text(), "the job's program runs")
     audit = pool.dir / "log" / "ScheddAuditLog"
     until(lambda: audit.read_text().count("act=shadow-host result=told") == 2, "the spare has said hello, too")
     hosts = [pid for pid, command in pool.processes().items() if "condor_actors.services shadow-host" in command]

@@ -95,6 +95,10 @@ class FolderRecord:
     system_cpu_s: float = 0.0
     said: str = ""
 
+    def since_s(self, batch_id: str) -> float:
+        """Since when the batch system has this job: the same whoever asks, so that it is written once; 0: not known."""
+        return self.submitted_s if batch_id == self.batch_id else self.began_s if batch_id == self.claim else 0.0
+
 
 @attrs.frozen(kw_only=True)
 class GridKind:

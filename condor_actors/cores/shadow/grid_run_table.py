@@ -51,7 +51,7 @@ def _found_out(run: GridRun, event: gr.Looked) -> None:
     record, current = event.record, _current(run, event)
     known = record.claim or (current.batch_id if current is not None else record.batch_id)
     if known:
-        run.adopt(known, record.submitted_s if known == record.batch_id else 0.0)
+        run.adopt(known, record.since_s(known))
         run.state = gr.GridState.QUEUED
         _follow(run, event)
     elif record.prepared:
@@ -66,7 +66,7 @@ def _follow(run: GridRun, event: gr.Looked) -> None:
     run.set_up()
     record, current = event.record, _current(run, event)
     if record.claim and record.claim != run.batch_id:
-        run.adopt(record.claim)
+        run.adopt(record.claim, record.since_s(record.claim))
     if record.status is not None:
         _began(run, record)
         _bring(run, record)
@@ -126,7 +126,7 @@ def _unavailable_looking(run: GridRun, event: gr.Unavailable) -> None:
     """Nobody knows whether the job is there: what has begun is waited for, what cannot be submitted is held."""
     run.set_down(event.reason)
     if event.record.status is not None and event.record.claim:
-        run.adopt(event.record.claim)
+        run.adopt(event.record.claim, event.record.since_s(event.record.claim))
         _began(run, event.record)
         _bring(run, event.record)
     elif event.record.batch_id or event.record.claim or not run.failures:

@@ -265,3 +265,10 @@ def test_one_that_is_to_end_while_it_is_sent_is_cancelled_after_that() -> None:
     give(run, TimerFired(key="cancel"), Cancelled(True))
     assert run.ended is not None
     assert run.ended.outcome == "evicted"
+
+
+def test_a_submission_that_was_not_recorded_is_told_at_one_time_whoever_finds_it() -> None:
+    """A grid manager that finds the job by its claim may be killed before its word is kept: the next says the same."""
+    record = FolderRecord(prepared=True, claim="9", host="n1", began_s=95.0)
+    assert (record.since_s("9"), record.since_s("8")) == (95.0, 0.0)
+    assert FolderRecord(prepared=True, batch_id="9", submitted_s=90.0, claim="9", began_s=95.0).since_s("9") == 90.0
