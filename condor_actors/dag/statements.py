@@ -64,7 +64,10 @@ def statements(text: str, file: str) -> Iterator[Statement]:
         while line[-1:] == "\\" and number < len(lines):
             line = f"{line[:-1].rstrip()} {lines[number].strip()}"
             number += 1
+        line = line.strip()
         words = line.split()
+        if not words:
+            continue  # lines that only go on
         command = words[0].upper()
         place = (file, first)
         inline = None

@@ -54,6 +54,13 @@ def test_words_of_any_case_comments_and_folded_lines() -> None:
     assert children(dag, "A") == {"B": False}
 
 
+@pytest.mark.parametrize("text", ["\\\n", "\\\n\\\n\n", "\\\nJOB A a.sub\n", "\\\n\\\nJOB A a.sub \\\n\\\n\n"])
+def test_lines_that_only_go_on(text: str) -> None:
+    dag = read("JOB B b.sub\n" + text)
+    assert {name: dag.nodes[number].description for name, number in dag.by_name.items()} == {
+        "B": "b.sub", **({"A": "a.sub"} if "JOB" in text else {})}
+
+
 def test_descriptions_in_the_file() -> None:
     dag = read("JOB A {\n  executable = a\n}\nJOB B @=end\n x = }\n@end\nSUBMIT-DESCRIPTION both {\ny=1\n}\n"
                "JOB C both\nJOB D { \n z=1\n} DIR d\n")
