@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -9,6 +10,7 @@ from inotify_simple import INotify, flags
 
 FALLBACK_S = 0.5
 """Where the kernel has no watch to give, the file is looked at this often."""
+OF_FILE = flags.MODIFY | flags.MOVE_SELF
 
 
 class GrowingFile:
@@ -50,6 +52,9 @@ class GrowingFile:
             return b""
         here = os.fstat(self._file.fileno())
         if there.st_ino != here.st_ino or there.st_dev != here.st_dev:
+            if self._notify is not None:  # it watches the file that was there; watched first, then read
+                with contextlib.suppress(OSError):
+                    self._notify.add_watch(self._path, OF_FILE)
             self._file.close()
             self._file = open(self._path, "rb")  # noqa: SIM115
             return self._file.read()
@@ -93,7 +98,7 @@ def _watch(path: str) -> INotify | None:
     except OSError:
         return None
     try:
-        notify.add_watch(path, flags.MODIFY | flags.MOVE_SELF)
+        notify.add_watch(path, OF_FILE)
         notify.add_watch(os.path.dirname(os.path.abspath(path)), flags.CREATE | flags.MOVED_TO)
     except OSError:
         notify.close()

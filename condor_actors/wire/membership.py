@@ -7,6 +7,7 @@ those who were let in with it.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -76,6 +77,8 @@ class CertificateKeeper(Actor):
     Args:
         files: this machine's.
         renewed: called with new credentials (``PostOffice.renew``).
+        shown: what the process shows already.  It was read some time before this actor is made, and files may have
+            changed in between, so the first look reads them all.
         authority: node of the central manager that renews; empty: this process does not renew, it only looks.
         tokens: the file of the tokens that are revoked; None: this process takes none.
         cut: ends the links of those who may stay no longer.
@@ -84,15 +87,16 @@ class CertificateKeeper(Actor):
 
     def __init__(self, files: PoolFiles, renewed: Callable[[Credentials], None], authority: str = "",
                  tokens: Path | None = None, cut: Callable[[], None] = lambda: None,
-                 tell_partners: Callable[[], None] = lambda: None) -> None:
+                 tell_partners: Callable[[], None] = lambda: None, shown: Credentials | None = None) -> None:
         self._files = files
         self._renewed = renewed
+        self._shown = shown
         self._authority = authority
         self._tokens = tokens
         self._cut = cut
         self._tell_partners = tell_partners
         self._known = ""
-        self._seen = _stamp(files)
+        self._seen: tuple[tuple[int, int], ...] = ()
 
     def started(self) -> None:
         """Check at intervals."""
@@ -130,7 +134,7 @@ class CertificateKeeper(Actor):
                              then=lambda answer: self._answered(answer, key))
 
     def _look(self) -> None:
-        stamp = _stamp(self._files)
+        stamp = _stamp(self._files)  # before they are read: what changes meanwhile is read at the next look
         if stamp != self._seen:
             self._seen = stamp
             self._take_up()
@@ -170,9 +174,10 @@ class CertificateKeeper(Actor):
     def _take_up(self) -> None:
         try:
             credentials = self._files.credentials()
-            if credentials is not None:
+            if credentials is not None and credentials != self._shown:
                 self._renewed(credentials)
-                self.context.log.info("the machine's certificate was taken up anew")
+                self._shown = credentials
+                self.context.log.info("the machine's certificates and lists were taken up anew")
         except (BadCredentials, ValueError) as error:
             self.context.log.error("the new certificate cannot be used: {error}", error=error)
 
@@ -194,8 +199,12 @@ def _stamp(files: PoolFiles) -> tuple[tuple[int, int], ...]:
     """Changes when one of the files does."""
     stamps = []
     for path in (files.ca, files.host, files.host_key, files.crl, files.partners):
-        facts = Path(path).stat() if path.exists() else None
-        stamps.append((facts.st_mtime_ns, facts.st_ino) if facts is not None else (0, 0))
+        try:
+            facts = os.stat(path)
+        except FileNotFoundError:
+            stamps.append((0, 0))
+        else:
+            stamps.append((facts.st_mtime_ns, facts.st_ino))
     return tuple(stamps)
 
 
@@ -285,7 +294,8 @@ def keep_membership(config: Any, name: str, office: PostOffice, system: ActorSys
             system.tell(Address("", name), PartnersKnown(partners=office.partners()))
 
     system.spawn("certificates", lambda: CertificateKeeper(files, office.renew, authority if name == "master" else "",
-                                                           tokens, cut, tell_partners))
+                                                           tokens, cut, tell_partners,
+                                                           office.tls.credentials if office.tls is not None else None))
     if offers_enrolment(files, name):
         enrolment = Enrolment(files, timedelta(seconds=config.seconds("CERTIFICATE_LIFETIME")), tokens)
         system.spawn(ACTOR, lambda: EnrolmentActor(enrolment))

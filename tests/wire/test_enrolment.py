@@ -36,6 +36,7 @@ from condor_actors.wire.errors import NotTrusted, RequestRefused, Unreachable
 from condor_actors.wire.frames import ENROL_LINE
 from condor_actors.wire.membership import CertificateKeeper
 from condor_actors.wire.nodes import TlsNode, parse_node
+from condor_actors.wire.partners.partner_store import Partner, changed_partners
 from condor_actors.wire.tokens import BadToken, Token, TokenStore
 from tests.wire.conftest import Process
 
@@ -140,7 +141,7 @@ async def test_a_machine_renews_its_certificate_in_time(processes: Make, tmp_pat
     old_certificate, old_key = files.host.read_bytes(), files.host_key.read_bytes()
     worker = processes("worker", files.credentials())
     renewed: Deferred[Credentials] = Deferred()
-    keeper = CertificateKeeper(files, renewed.callback, manager.node)
+    keeper = CertificateKeeper(files, renewed.callback, manager.node, shown=files.credentials())
     worker.system.spawn("certificates", lambda: keeper)
     await worker.box.ask(manager.node, "echo", Done())
     keeper.check()
@@ -151,6 +152,44 @@ async def test_a_machine_renews_its_certificate_in_time(processes: Make, tmp_pat
     worker.office.hang_up(manager.node, "to come back with the new certificate")
     again = processes("worker again", files.credentials())
     assert isinstance((await again.box.ask(manager.node, "echo", Done())).message, Done)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_pool_that_comes_to_be_trusted_while_a_daemon_starts_is_trusted(
+        processes: Make, tmp_path: Path) -> None:
+    """The list of partners changes after the daemon has read it, and before the actor that minds it is made."""
+    files = PoolFiles.below(tmp_path / "own")
+    create_pool(files, "own", ["localhost", "127.0.0.1"])
+    create_pool(PoolFiles.below(tmp_path / "other"), "other", ["other.example"])
+    daemon = processes("schedd", files.credentials())
+    with changed_partners(files.partners) as partners:
+        partners["other"] = Partner(name="other", central="<other.example:9618>",
+                                    ca=PoolFiles.below(tmp_path / "other").ca.read_bytes())
+    assert daemon.office.partners() == ()
+    told: Deferred[None] = Deferred()
+    told.addTimeout(60, reactor)
+    daemon.system.spawn("certificates", lambda: CertificateKeeper(
+        files, daemon.office.renew, tell_partners=lambda: None if told.called else told.callback(None),
+        shown=daemon.office.tls.credentials if daemon.office.tls is not None else None))
+    await told
+    await daemon.box.ask("", "echo", Done())  # the turn that told is over
+    assert [each.name for each in daemon.office.partners()] == ["other"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_a_daemon_shows_already_is_not_taken_up_again(processes: Make, tmp_path: Path) -> None:
+    files = PoolFiles.below(tmp_path)
+    create_pool(files, "own", ["localhost", "127.0.0.1"])
+    shown = files.credentials()
+    daemon = processes("schedd", shown)
+    renewed: list[Credentials] = []
+    looked: Deferred[None] = Deferred()
+    looked.addTimeout(60, reactor)
+    daemon.system.spawn("certificates", lambda: CertificateKeeper(
+        files, renewed.append, cut=lambda: None if looked.called else looked.callback(None), shown=shown))
+    await looked
+    await daemon.box.ask("", "echo", Done())
+    assert renewed == []
 
 
 @pytest_twisted.ensureDeferred

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import subprocess
 import sys
 import threading
@@ -116,6 +117,24 @@ def test_a_file_that_was_replaced_is_read_from_its_start(tmp_path: Path) -> None
         fresh = tmp_path / "b.log"
         fresh.write_text("three\n")
         fresh.rename(log)
+        assert growing.read() == b"three\n"
+
+
+def test_a_file_that_was_replaced_tells_when_it_grows(tmp_path: Path) -> None:
+    """The kernel watches a file, not its name: who waits for the new one has to have it watched, too."""
+    log = tmp_path / "a.log"
+    log.write_text("one\n")
+    with GrowingFile(str(log)) as growing:
+        assert growing.read() == b"one\n"
+        fresh = tmp_path / "b.log"
+        fresh.write_text("two\n")
+        fresh.rename(log)
+        assert growing.read() == b"two\n"
+        growing.forget()
+        append(log, "three\n")
+        descriptor = growing.fileno()
+        assert descriptor is not None
+        assert select.select([descriptor], [], [], 60.0)[0] == [descriptor]
         assert growing.read() == b"three\n"
 
 
