@@ -4,6 +4,7 @@
 #include "family.h"
 #include "loader.h"
 #include "memory.h"
+#include "owned.h"
 #include "process.h"
 #include "remote.h"
 #include "signals.h"
@@ -11,7 +12,7 @@
 #include "time.h"
 #include "user.h"
 
-enum { ROOM = 4 << 20, MOST_WORDS = 1 << 16, MAY_EXECUTE = 1, ROBUST_HEAD_BYTES = 3 * sizeof(long), CANNOT_EXECUTE = 127 };
+enum { ROOM = 4 << 20, MOST_WORDS = 1 << 16, MAY_EXECUTE = 1, CANNOT_EXECUTE = 127 };
 
 enum { CONTROL_WORD = 0x37f, CONTROL_REGISTER = 0x1f80 }; /* of the floating point unit at a program's beginning */
 
@@ -128,6 +129,7 @@ long do_execve(struct trap *t)
         return -RESTART_ALWAYS;
     }
     no_other_thread_runs();
+    release_owned(self);
     drop_program_memory(self);
     share_positions(); /* of what stays open: home hears of them with the next frame */
     process.executed = true;
@@ -139,10 +141,8 @@ long do_execve(struct trap *t)
     forget_timers();
     memset(&self->alternate, 0, sizeof self->alternate);
     self->clear_at_exit = NULL;
-    self->robust_list = NULL;
     self->virtual_id = process.start.virtual_pid;
     SYSTEM(__NR_set_tid_address, NULL);
-    SYSTEM(__NR_set_robust_list, NULL, ROBUST_HEAD_BYTES);
     SYSTEM(__NR_arch_prctl, ARCH_SET_FS, 0);
     failed = load_program(self, words.path, words.arguments, words.environment, &entry, &stack);
     drop_words(&words);

@@ -209,6 +209,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
         SYSTEM(__NR_arch_prctl, ARCH_SET_FS, a[4]);
     self->clear_at_exit = flags & CLONE_CHILD_CLEARTID ? (int *)a[3] : NULL;
     SYSTEM(__NR_set_tid_address, self->clear_at_exit);
+    self->robust_list = NULL;
     SYSTEM(__NR_set_robust_list, NULL, ROBUST_HEAD_BYTES);
     if (flags & CLONE_CHILD_SETTID)
         copy_user((void *)a[3], &self->virtual_id, sizeof(int));

@@ -180,24 +180,29 @@ static void emit_runtimes_calls(void)
     ANSWER(SECCOMP_RET_KILL_PROCESS);
 }
 
-/* A futex that waits with a timeout is trapped, so that a checkpoint does not end it early. */
+/* A futex that waits with a timeout is trapped, so that a checkpoint does not end it early; and so is one whose word names
+ * its owner, which the kernel would look for among its own numbers (owned.c). */
 static void emit_futex(void) REQUIRES(one_thread);
 static void emit_futex(void)
 {
     unsigned at = length;
     SKIP_UNLESS_EQUAL(__NR_futex, 0);
+    LOAD_LOW(1);
+    emit(BPF_ALU | BPF_AND | BPF_K, 0, 0, FUTEX_CMD_MASK);
+    static const uint8_t owned[] = {FUTEX_LOCK_PI,         FUTEX_UNLOCK_PI,      FUTEX_TRYLOCK_PI,
+                                    FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI, FUTEX_LOCK_PI2};
+    enum { QUESTIONS_ABOUT_TIME = 8 };
+    for (unsigned i = 0; i < COUNT(owned); i++)
+        SKIP_IF_EQUAL(owned[i], (uint8_t)(COUNT(owned) - 1 - i + QUESTIONS_ABOUT_TIME));
+    SKIP_IF_EQUAL(FUTEX_WAIT, 2);
+    SKIP_IF_EQUAL(FUTEX_WAIT_BITSET, 1);
+    ANSWER(SECCOMP_RET_ALLOW);
     LOAD_LOW(3);
     SKIP_UNLESS_EQUAL(0, 3);
     LOAD_HIGH(3);
     SKIP_UNLESS_EQUAL(0, 1);
     ANSWER(SECCOMP_RET_ALLOW);
-    LOAD_LOW(1);
-    emit(BPF_ALU | BPF_AND | BPF_K, 0, 0, FUTEX_CMD_MASK);
-    static const uint8_t timed[] = {FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2};
-    for (unsigned i = 0; i < COUNT(timed); i++)
-        SKIP_IF_EQUAL(timed[i], (uint8_t)(COUNT(timed) - i));
-    ANSWER(SECCOMP_RET_ALLOW);
-    code[at].jf = (uint8_t)(length - at - 1); /* a timed one goes on to the question who asks */
+    code[at].jf = (uint8_t)(length - at - 1); /* those go on to the question who asks */
 }
 
 static void emit_local_calls(void) REQUIRES(one_thread);

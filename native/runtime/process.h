@@ -14,6 +14,7 @@ struct process {
     uint32_t personality;        /* as the program set it */
     int64_t monotonic_offset_ns; /* the program's clock minus this machine's */
     bool restarted;
+    uint32_t moves; /* how often, as far as thread ids tell */
     bool family; /* other processes may be started and signalled: they are in a place of their own */
     bool helper; /* this one was started by the program */
     bool ground; /* there is memory for files that members map shared; see ground.c */

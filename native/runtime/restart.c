@@ -184,6 +184,7 @@ void revive(struct revival *r)
     begun = threads_back = 0;
     is_image = false;
     process.restarted = true;
+    process.moves = (process.moves + 1) % MOST_TOLD_MOVES;
     if (cpu_level() > process.cpu_level)
         process.cpu_level = cpu_level();
     process.real_id = (int)SYSTEM(__NR_getpid);

@@ -12,6 +12,7 @@
 #include "family.h"
 #include "groups.h"
 #include "news.h"
+#include "owned.h"
 #include "process.h"
 #include "text.h"
 #include "user.h"
@@ -125,6 +126,7 @@ static bool on_programs_stack(const struct thread *self, unsigned long sp)
 void die_of(int number)
 {
     struct action a = {DEFAULT, SA_RESTORER, restorer, 0};
+    release_owned(current_thread());
     SYSTEM(__NR_rt_sigaction, number, &a, 0, MASK_BYTES);
     SYSTEM(__NR_tgkill, process.real_id, current_thread()->real_id, number);
 }

@@ -9,6 +9,7 @@ enum { SCRATCH_BYTES = 16384, NAME_BYTES = 16 };
 
 /* Beyond the kernel's numbers: for an id that is taken. */
 #define VIRTUAL_STEP 0x400000
+enum { MOST_TOLD_MOVES = 256 }; /* there are 30 bits for a thread's id */
 
 /* What a signal did to a call in progress: bits of thread.signalled. */
 enum { SIGNALLED_CHECKPOINT = 1, SIGNALLED_RESTART = 2, SIGNALLED_PLAIN = 4 };

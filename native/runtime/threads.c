@@ -3,7 +3,9 @@
 
 #include "control.h"
 #include "family.h"
+#include "kin.h"
 #include "memory.h"
+#include "owned.h"
 #include "park.h"
 #include "process.h"
 #include "shared.h"
@@ -100,13 +102,14 @@ __asm__(".text\n"
         "    call *%rax\n"
         "    ud2\n");
 
-/* The kernel's number, unless a thread that came from another machine has it already. */
+/* The kernel's number, and above it how often the program has moved: so no other member has it, which may have got it on
+ * another machine, and locks that members share may name their owners. */
 static void choose_virtual_id(struct thread *self)
 {
     lock(&threads_lock);
-    int id = self->real_id;
-    while (real_thread_id(id) || id == process.start.virtual_pid)
-        id += VIRTUAL_STEP;
+    int id = (self->real_id + (int)(process.moves * VIRTUAL_STEP)) & FUTEX_TID_MASK;
+    while (real_thread_id(id) || id == process.start.virtual_pid || kin_has(id))
+        id = (id + VIRTUAL_STEP) & FUTEX_TID_MASK;
     self->virtual_id = id;
     unlock(&threads_lock);
 }
@@ -204,6 +207,7 @@ void forget_other_threads(struct thread *self)
 void leave(struct thread *self, int status)
 {
     static const int gone;
+    release_owned(self);
     if (self->clear_at_exit && !copy_user(self->clear_at_exit, &gone, sizeof gone)) {
         SYSTEM(__NR_set_tid_address, NULL);
         SYSTEM(__NR_futex, self->clear_at_exit, FUTEX_WAKE, 1);
@@ -264,6 +268,7 @@ bool end_other_threads(struct thread *self)
 void end_program(struct thread *self, int status)
 {
     struct request request = {.call = OP_EXIT, .arguments = {status}};
+    release_owned(self);
     if (shared_write_all(self))
         die_of(SIGBUS); /* as the kernel ends who changes a mapping that its disk has no room for */
     ask(self, &request, NULL, 0, NULL, 0, NULL);

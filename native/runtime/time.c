@@ -5,6 +5,7 @@
  */
 #include "time.h"
 
+#include "owned.h"
 #include "process.h"
 #include "signals.h"
 #include "text.h"
@@ -24,7 +25,7 @@ static struct __kernel_timespec spec(int64_t ns)
     return (struct __kernel_timespec){ns / SECOND_NS, ns % SECOND_NS};
 }
 
-static bool valid(const struct __kernel_timespec *t)
+bool valid_time(const struct __kernel_timespec *t)
 {
     return t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < SECOND_NS;
 }
@@ -32,6 +33,12 @@ static bool valid(const struct __kernel_timespec *t)
 static bool moves_with_program(long clock)
 {
     return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_MONOTONIC_COARSE || clock == CLOCK_BOOTTIME;
+}
+
+/* A moment of the program's monotonic clock on the one of this machine. */
+struct __kernel_timespec this_machines(const struct __kernel_timespec *moment)
+{
+    return spec(nanoseconds(moment) - process.monotonic_offset_ns);
 }
 
 int64_t monotonic_ns(void)
@@ -92,7 +99,7 @@ static long sleep_for(struct trap *t, const void *from, void *left_to)
     struct __kernel_timespec length;
     if (copy_user(&length, from, sizeof length))
         return -EFAULT;
-    if (!valid(&length))
+    if (!valid_time(&length))
         return -EINVAL;
     return sleep_until(t, CLOCK_MONOTONIC, wait_end(t, nanoseconds(&length)), true, left_to);
 }
@@ -112,7 +119,7 @@ long do_clock_nanosleep(struct trap *t)
         return sleep_for(t, (void *)t->a[2], (void *)t->a[3]);
     if (copy_user(&until, (void *)t->a[2], sizeof until))
         return -EFAULT;
-    if (!valid(&until))
+    if (!valid_time(&until))
         return -EINVAL;
     return sleep_until(t, clock, nanoseconds(&until), false, NULL);
 }
@@ -121,23 +128,24 @@ long do_futex(struct trap *t)
 {
     struct __kernel_timespec limit;
     long command = (long)(t->a[1] & FUTEX_CMD_MASK);
-    bool timed = (command == FUTEX_WAIT || command == FUTEX_LOCK_PI || command == FUTEX_WAIT_BITSET ||
-                  command == FUTEX_WAIT_REQUEUE_PI || command == FUTEX_LOCK_PI2) && t->a[3];
+    bool timed = (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) && t->a[3];
     long a[6] = {(long)t->a[0], (long)t->a[1], (long)(int)t->a[2], (long)t->a[3], (long)t->a[4],
                  (long)(int)t->a[5]};
     uint64_t mask = t->frame->uc_sigmask;
+    if (is_owned(command))
+        return owned_futex(t, command);
     if (!timed) /* the filter lets these pass; here only on the way through another table */
         return system6(__NR_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (copy_user(&limit, (void *)t->a[3], sizeof limit))
         return -EFAULT;
-    if (!valid(&limit))
+    if (!valid_time(&limit))
         return -EINVAL;
     int64_t end = 0;
     if (command == FUTEX_WAIT) {
         end = wait_end(t, nanoseconds(&limit));
         limit = spec(end - monotonic_ns());
-    } else if (!(t->a[1] & FUTEX_CLOCK_REALTIME) && command != FUTEX_LOCK_PI) {
-        limit = spec(nanoseconds(&limit) - process.monotonic_offset_ns);
+    } else if (!(t->a[1] & FUTEX_CLOCK_REALTIME)) {
+        limit = this_machines(&limit);
     }
     a[3] = (long)&limit;
     long result = interruptible_system(__NR_futex, a, &mask);

@@ -1,11 +1,11 @@
-/* Memory of the program's that may be missing: the copy is one instruction, and a fault in it becomes
- * -EFAULT instead of a death. */
+/* Memory of the program's that may be missing: the copy is one instruction, and so is the exchange of a word; a fault in
+ * either becomes -EFAULT instead of a death. */
 #include "user.h"
 
 #include "../protocol.h"
 #include "layout.h"
 
-extern char copy_user_instruction[], copy_user_after[], copy_user_failed[];
+extern char copy_user_instruction[], copy_user_after[], copy_user_failed[], swap_user_instruction[], swap_user_failed[];
 
 __asm__(".text\n"
         ".globl copy_user, copy_user_instruction, copy_user_after, copy_user_failed\n"
@@ -18,13 +18,27 @@ __asm__(".text\n"
         "    ret\n"
         "copy_user_failed:\n"
         "    mov $-14, %rax\n"
+        "    ret\n"
+        ".globl swap_user, swap_user_instruction, swap_user_failed\n"
+        "swap_user:\n"
+        "    mov (%rsi), %eax\n"
+        "swap_user_instruction:\n"
+        "    lock cmpxchg %edx, (%rdi)\n"
+        "    mov %eax, (%rsi)\n"
+        "    setne %al\n"
+        "    movzbl %al, %eax\n"
+        "    ret\n"
+        "swap_user_failed:\n"
+        "    mov $-14, %rax\n"
         "    ret\n");
 
 bool fix_fault(struct ucontext *frame)
 {
-    if (frame->uc_mcontext.rip != (unsigned long)copy_user_instruction)
+    __u64 *rip = &frame->uc_mcontext.rip;
+    bool copies = *rip == (unsigned long)copy_user_instruction;
+    if (!copies && *rip != (unsigned long)swap_user_instruction)
         return false;
-    frame->uc_mcontext.rip = (unsigned long)copy_user_failed;
+    *rip = (unsigned long)(copies ? copy_user_failed : swap_user_failed);
     return true;
 }
 
