@@ -107,10 +107,12 @@ class JobActions:
         for cluster_id, proc in ids:
             cluster = clusters.get(cluster_id)
             result: ActionResult | None = None
-            if proc < 0 and cluster is not None and self._context.may_touch(identity, cluster.owner):
+            allowed = cluster is not None and self._context.may_touch(identity, cluster.owner)
+            if proc < 0 and cluster is not None and allowed:
                 result = on_cluster(cluster)
             for job in (cluster.jobs_after(-1) if proc < 0 else (cluster.jobs.get(proc),)) if cluster else ():
-                done = self._one(job, identity, act)
+                done = (ActionResult.NOT_FOUND if job is None else act(job) if allowed
+                        else ActionResult.PERMISSION_DENIED)
                 rest.count += done is ActionResult.SUCCESS
                 result = done if result is None or done is ActionResult.SUCCESS else result
                 yield ACT
@@ -148,13 +150,6 @@ class JobActions:
                 self._context.out.append(GoOn(rest))
                 return
         self._context.reply(ActionResults(results=tuple(rest.results), count=rest.count), rest.delivery)
-
-    def _one(self, job: Job | None, identity: Identity, act: Act) -> ActionResult:
-        if job is None:
-            return ActionResult.NOT_FOUND
-        if not self._context.may_touch(identity, job.cluster.owner):
-            return ActionResult.PERMISSION_DENIED
-        return act(job)
 
     # ---- actions
 

@@ -128,6 +128,16 @@ class JobQueue:
         self._count_of(job.cluster, status, step)
         self._charge(job.submitter, status, step)
 
+    def _count_moved(self, job: Job, old: int, new: int) -> None:
+        """As :meth:`_count` of one less and one more, in less time: nobody's counts become empty."""
+        cluster, submitter = job.cluster, job.submitter
+        for counts in (cluster.counts, self.everybody, self.by_owner[cluster.owner], self.by_submitter[submitter]):
+            counts[old] -= 1
+            counts[new] += 1
+        self._touched[submitter] = None
+        if cluster.factory is not None:
+            self._marked[cluster] = None
+
     def _count_of(self, cluster: Cluster, status: int, step: int) -> None:
         cluster.counts[status] += step
         if cluster.factory is not None:
@@ -187,8 +197,7 @@ class JobQueue:
         """Move a job to another status."""
         if job.status is status:
             return
-        self._count(job, job.status, -1)
-        self._count(job, status, 1)
+        self._count_moved(job, job.status, status)
         self.set(job, LastJobStatus=int(job.status), JobStatus=int(status), EnteredCurrentStatus=int(now_s))
         job.status = status
 
