@@ -3,8 +3,8 @@
 A busy machine is no failure, and a search for new examples is not what decides whether a change is good:
 ``CONDOR_NEW_EXAMPLES=1`` looks for others.
 
-``make test`` has two workers for each processor (``-n auto --dist loadfile``).  What is marked ``alone`` depends on
-what else the machine does (who types, what time it is, how busy it is): nothing runs beside it, and it comes last.
+``make test`` has two workers for each processor (``-n auto --dist loadfile``).  What is marked ``quiet`` or ``alone``
+depends on what else the machine does (who types, how busy it is): see :mod:`tests.harness.turns`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.harness.alone import Turns
 from tests.harness.processor_time import TIME, table
-from tests.harness.schedule import SlowFirst, in_order
+from tests.harness.schedule import SlowFirst, in_order, need_of
+from tests.harness.turns import Turns
 from tests.pool_fixture import PersonalPool, fresh_folder
 
 settings.register_profile("steady", deadline=None, derandomize=not os.environ.get("CONDOR_NEW_EXAMPLES"))
@@ -45,7 +45,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SlowFirst:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow files first, those that need the machine to themselves last."""
+    """Slow files first, then those that need a quiet machine, then the units."""
     items[:] = in_order(items)
 
 
@@ -75,7 +75,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     turns = item.config.stash.get(TURNS, None)
     with ExitStack() as around:
         if turns is not None:
-            around.enter_context(turns.turn(alone=item.get_closest_marker("alone") is not None))
+            around.enter_context(turns.turn(need_of(item)))
         around.enter_context(TIME.of(item.nodeid.partition("::")[0]))
         return (yield)
 

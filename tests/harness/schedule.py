@@ -1,12 +1,13 @@
 """In which order the workers of pytest-xdist get the files of tests.
 
-Theory: a file is one worker's.  Files whose tests wait for processes come first, since they take long; the many short
-ones of the units fill what is left at the end.  Tests that need the machine to themselves are the last of all, as one
-piece: wherever else one of them came, every other worker would have to finish what it does and wait.
+Theory: a file is one worker's.  Files whose tests wait for processes come first, since they take long.  Then come the
+tests that need a quiet machine, as one piece: wherever else one of them came, every other worker would have to finish
+what it does and wait.  The many short ones of the units are last: they run beside those that need quiet.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -15,27 +16,47 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-__all__ = ["SlowFirst", "in_order"]
+from tests.harness.turns import Need
+
+__all__ = ["SlowFirst", "in_order", "need_of"]
 
 ROOT = Path(__file__).resolve().parents[2]
-SLOW_FIRST = ("tests/integration", "tests/security", "tests/e2e", "tests/native", "tests/conformance", "tests/property",
+SLOW_FIRST = ("tests/integration", "tests/security", "tests/e2e", "tests/native", "tests/conformance",
               "tests/simulation", "tests/wire")
-ALONE = "alone"
+LIGHT = ("tests/unit", "tests/property")
+UNQUIET = re.compile(r"\bpty\b|openpty")
+"""Light tests with a terminal are none: a key on it is somebody's who is there."""
+MARKS = {"alone": Need.ALONE, "quiet": Need.QUIET}
+NEEDS_QUIET = "quiet"
 
 
 @cache
-def has_alone(path: str) -> bool:
-    """Whether a file has tests that need the machine to themselves."""
+def text_of(path: str) -> str:
+    """What a file of tests says."""
     file = ROOT / path
-    return file.is_file() and "mark.alone" in file.read_text()
+    return file.read_text() if file.is_file() else ""
+
+
+def has_quiet(path: str) -> bool:
+    """Whether a file has tests that need a quiet machine."""
+    return any(f"mark.{mark}" in text_of(path) for mark in MARKS)
 
 
 def place(path: str) -> int:
     """Where a file comes."""
-    if has_alone(path):
-        return len(SLOW_FIRST) + 1
+    if has_quiet(path):
+        return len(SLOW_FIRST)
     folder = "/".join(path.split("/")[:2])
-    return SLOW_FIRST.index(folder) if folder in SLOW_FIRST else len(SLOW_FIRST)
+    return SLOW_FIRST.index(folder) if folder in SLOW_FIRST else len(SLOW_FIRST) + 1
+
+
+def need_of(item: pytest.Item) -> Need:
+    """What a test needs of the machine, by its marks and by where it is."""
+    for mark, need in MARKS.items():
+        if item.get_closest_marker(mark) is not None:
+            return need
+    path = item.nodeid.partition("::")[0]
+    return Need.LIGHT if path.startswith(LIGHT) and not UNQUIET.search(text_of(path)) else Need.ORDINARY
 
 
 def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
@@ -44,7 +65,7 @@ def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 
 
 class SlowFirst(LoadFileScheduling):
-    """Gives out files in the order in which they were collected, those with tests that are to be alone as one."""
+    """Gives out files in the order in which they were collected, those with tests that need quiet as one."""
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:
         super().__init__(config, log)
@@ -52,4 +73,4 @@ class SlowFirst(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         path = super()._split_scope(nodeid)
-        return ALONE if has_alone(path) else path
+        return NEEDS_QUIET if has_quiet(path) else path

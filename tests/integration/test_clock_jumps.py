@@ -16,7 +16,7 @@ import pytest
 
 from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 SOURCE = Path(__file__).parent / "clock" / "jumping_clock.c"
 DAY_S = 86_400

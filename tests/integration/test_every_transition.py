@@ -18,7 +18,7 @@ from condor_actors.cores.startd import owner_policy as op
 from tests.harness.slot_bench import CONFIG, SlotBench
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 SLOTS = 4
 SOON = "MAXJOBRETIREMENTTIME=time()-EnteredCurrentActivity+4"

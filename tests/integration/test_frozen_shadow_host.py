@@ -11,7 +11,7 @@ import pytest
 
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 BOUND_S = 200.0
 """90 s of silence on its link, 20 s in which it may come back, and what a machine under tests takes for the rest."""

@@ -18,7 +18,7 @@ import pytest
 
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 POLICY = """
 POLLING_INTERVAL = 0.3

@@ -12,7 +12,7 @@ import pytest
 
 from tests.pool_fixture import PersonalPool, until
 
-pytestmark = [pytest.mark.alone, pytest.mark.skipif(shutil.which("Xvfb") is None, reason="Xvfb is not installed")]
+pytestmark = [pytest.mark.quiet, pytest.mark.skipif(shutil.which("Xvfb") is None, reason="Xvfb is not installed")]
 
 POLICY = """
 POLLING_INTERVAL = 0.5

@@ -14,7 +14,7 @@ import pytest
 
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 SLEEP = ("executable = /bin/sleep\narguments = 1000\ntransfer_executable = false\nshould_transfer_files = yes\n"
          "log = job.log\nqueue\n")

@@ -27,7 +27,7 @@ from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire
 from tests.harness.standard_jobs import NEED_RUNTIME, Job
 from tests.pool_fixture import open_to_jobs, until
 
-pytestmark = [pytest.mark.alone, *NEED_NAMESPACES, *NEED_RUNTIME]
+pytestmark = [pytest.mark.quiet, *NEED_NAMESPACES, *NEED_RUNTIME]
 
 INTERVAL_S, POLL_S = 2.0, 0.3
 DOCTRINES = {

@@ -25,7 +25,7 @@ from condor_actors.machine.sensors.sensors import HostSensors, own_terminals
 from condor_actors.machine.sensors.terminals import TerminalWatch
 from tests.harness.logind import RealLogind, real_logind, why_not
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 
 class Heard:

@@ -16,7 +16,7 @@ from tests.harness.root_helper import ALICE, POOL, status_of
 from tests.harness.root_pool import RootPool, root_pool
 from tests.pool_fixture import until
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 SLEEP = ("executable = /bin/sleep\narguments = 1000\ntransfer_executable = false\nshould_transfer_files = yes\n"
          "log = {log}\nqueue\n")
