@@ -22,11 +22,12 @@ from condor_actors.simulation.cores.whatif import settings_of
 from condor_actors.simulation.report.recorder import Recorder
 from tests.pool_fixture import PersonalPool, fresh_folder
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 SLOTS, OWNED = 4, 2
 POLL_S = 0.5
 CONFIG = """
+CHARGE_ALLOW_USERS = *=*
 POLLING_INTERVAL = {poll}
 NEGOTIATOR_INTERVAL = 2
 NEGOTIATOR_MIN_INTERVAL = 2
