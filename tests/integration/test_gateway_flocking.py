@@ -12,10 +12,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import attrs
 import pytest
 
-from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire, a_wire
+from tests.harness.federation import Federation, a_federation
+from tests.harness.namespaces import NEED_NAMESPACES, Machine
 from tests.harness.packets import PacketWatch
 from tests.harness.standard_jobs import NEED_RUNTIME, Job
 from tests.pool_fixture import until
@@ -34,50 +34,11 @@ queue {count}
 """
 
 
-@attrs.frozen(kw_only=True)
-class Federation:
-    """Two pools and their gateways; ``math`` sends jobs, ``physics`` runs them."""
-
-    inside: Wire
-    outside: Wire
-    math: Machine
-    math_gateway: Machine
-    physics: Machine
-    physics_gateway: Machine
-
-    def machines(self) -> tuple[Machine, ...]:
-        return self.math, self.math_gateway, self.physics, self.physics_gateway
-
-    def logs(self, lines: int = 12) -> str:
-        """The ends of all logs."""
-        return "\n".join(f"=== {machine.name}\n{machine.logs(lines)}" for machine in self.machines())
-
-
 @pytest.fixture(scope="module")
 def pools() -> Iterator[Federation]:
-    """Of the gateways only that of physics dials: math's is behind a firewall that lets it in, so to say."""
-    with a_wire("m") as first, a_wire("p") as second, a_wire("z") as outside:
-        own = "GATEWAY_HOST = 10.88.7.2\n"
-        math = first.manager("math", f"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD\nFLOCK_TO = physics\n{own}",
-                             "math")
-        physics = second.manager("physics", f"FLOCK_FROM = math\n{own}", "physics")
-        both = "GATEWAY.BIND_ALL_INTERFACES = true\n"
-        made = Federation(
-            inside=first, outside=outside, math=math, physics=physics,
-            math_gateway=first.member(math, "mathgate", "master,gateway", f"{own}{both}FLOCK_TO = physics\n", outside),
-            physics_gateway=second.member(physics, "physgate", "master,gateway", f"{own}{both}FLOCK_FROM = math\n",
-                                          outside))
-        introduce(physics, math, "--gateway", made.math_gateway.outside)
-        introduce(math, physics, "--gateway", "none")
-        (math.work / "word").write_text("hello\n")
+    """They, for all tests here."""
+    with a_federation() as made:
         yield made
-
-
-def introduce(host: Machine, guest: Machine, *options: str) -> None:
-    """Have one pool trust another."""
-    invited = guest.tool("condor_flock", "invite", *options)
-    fingerprint = invited.stderr.strip().splitlines()[-1].strip()
-    host.run("condor_flock", "accept", invited.stdout.strip(), "--fingerprint", fingerprint)
 
 
 def test_jobs_run_where_their_pool_cannot_reach(pools: Federation) -> None:

@@ -17,7 +17,9 @@ state          what begins or ends it
                been told (timer ``further``)
 =============  ===================================================================================================
 
-A cycle that has nobody to serve or nothing to give is not begun.  The time that a decision takes delays the next, so
+A cycle that has nobody to serve or nothing to give is not begun.  In a pool that has partners, those who want something
+are told so at once when there is nothing to give (timer ``turn-away``, :mod:`condor_actors.cores.negotiator.refusals`):
+their schedds offer the jobs to the next pool.  The time that a decision takes delays the next, so
 that the negotiator never uses more than half of a processor, and a twentieth for changes that only may matter.
 
 Source: T89 section 9.3, HTCondor's manual, "Negotiation".
@@ -41,6 +43,7 @@ from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.matchmaking import PUT_OFF, SHARE_USED_UP, Matchmaker, Request
 from condor_actors.cores.negotiator.pool_view import HANDOUT_S, HARD, NONE, PoolView, Submitter
 from condor_actors.cores.negotiator.purse import Purse
+from condor_actors.cores.negotiator.refusals import Refusals
 from condor_actors.cores.negotiator.reservations import Reservations
 from condor_actors.cores.negotiator.significant_attributes import SignificantAttributes
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy
@@ -98,6 +101,7 @@ class NegotiationCycle:
         self.reservations = self._matchmaker.reservations
         self.lending = self._matchmaker.lending
         self._gathering: Gathering | None = None
+        self._refusals = Refusals()
         self._wished = NONE
         self._due_s = float("inf")
         self._began_s = self._ended_s = 0.0
@@ -137,7 +141,7 @@ class NegotiationCycle:
             self._wished = max(self._wished, kind)
             return ()
         if not self._worth_it(now_s):
-            return ()
+            return self._refusals.planned(now_s, self.settings.delay_s) if kind == HARD and self.lending.loans else ()
         delay_s = self.settings.delay_s if kind == HARD else self.settings.soft_delay_s
         rest_s = self.busy_s if kind == HARD else SOFT_REST * self.busy_s
         due_s = max(now_s + delay_s, self._began_s + self.settings.min_interval_s, self._ended_s + rest_s)
@@ -160,11 +164,23 @@ class NegotiationCycle:
             return True
         return self.lending.is_lent(self.view) and any(MARK not in each.name for each in self._wanting())
 
+    def requested(self, now_s: float) -> tuple[Effect, ...]:
+        """A schedd asks for a cycle: it wants more, though its ad may not show that."""
+        self._refusals.forget()
+        return self.wish(HARD, now_s)
+
+    def turn_away(self, now_s: float) -> tuple[Effect, ...]:
+        """The timer ``turn-away`` ran out: if there is nothing to give still, tell those who want something."""
+        self._refusals.due_s = float("inf")
+        if self.state is CycleState.GATHERING or self._worth_it(now_s):
+            return ()
+        return self._refusals.tell(self._wanting(), self.cycle, now_s)
+
     def regularly(self, now_s: float) -> tuple[Effect, ...]:
         """NEGOTIATOR_INTERVAL has passed."""
         again = SetTimer("interval", self.settings.interval_s)
-        wished = self.wish(HARD, now_s)
-        if not wished and self.state is CycleState.IDLE and self._due_s == float("inf"):
+        wished = self.requested(now_s)
+        if self.state is CycleState.IDLE and self._due_s == float("inf"):
             self.priorities.wants({each.name for each in self._wanting()}, now_s)
         return (again, *wished)
 

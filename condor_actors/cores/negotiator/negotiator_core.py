@@ -6,7 +6,7 @@ event                  what it does
 ``AdsChanged``         the view; the accountant learns who holds what; perhaps a cycle
 ``RequestCycle``       a cycle soon
 ``Answer``             a schedd's requests, part of the cycle that gathers
-``TimerFired``         ``cycle``, ``interval``, ``patience``, ``further``, ``handouts``, ``save``
+``TimerFired``         ``cycle``, ``interval``, ``patience``, ``further``, ``turn-away``, ``handouts``, ``save``
 ``QueryTrace``         answered from the cycles' trace
 ``QueryPriorities``,   the accountant's
 ``SetPriority``
@@ -66,7 +66,7 @@ class NegotiatorCore:
         self._meaning = NONE
         self._steps: dict[type, Step] = {
             AdsChanged: self._ads_changed,
-            RequestCycle: lambda event, now_s: (Reply(Done()), *self.cycle.wish(HARD, now_s)),
+            RequestCycle: lambda event, now_s: (Reply(Done()), *self.cycle.requested(now_s)),
             Answer: self.cycle.answered,
             TimerFired: self._timer,
             QueryTrace: self._query_trace,
@@ -112,6 +112,8 @@ class NegotiatorCore:
             return self.cycle.regularly(now_s)
         if event.key == "further":
             return self.cycle.go_on(now_s)
+        if event.key == "turn-away":
+            return self.cycle.turn_away(now_s)
         if event.key == "patience":
             return self.cycle.out_of_patience(now_s)
         if event.key == "handouts":

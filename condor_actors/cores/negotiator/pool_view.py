@@ -9,8 +9,8 @@ Theory: the collector tells what changed; the view applies it and says what the 
 ============  ======================================================================================
 
 Ads lag behind: between a match and the ad that shows it, a slot looks free although it is not.  So each match is
-remembered (:class:`Handout`) until its slot's ad shows it (the slot is claimed, another capability, fewer resources) or
-:data:`HANDOUT_S` has passed, and until then it counts as taken.
+remembered (:class:`Handout`) until its slot's ad shows it (the slot is claimed, another capability, fewer resources, a
+dynamic slot more has been made) or :data:`HANDOUT_S` has passed, and until then it counts as taken.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ NONE, SOFT, HARD = 0, 1, 2
 HANDOUT_S = 15.0
 FREE_STATES = frozenset({"Unclaimed", "Owner"})
 COUNTED = ("cpus", "memory", "disk")
+MADE = "dynamicslotsmade"
 CLOCKS = ("mycurrenttime", "lastheardfrom", "updatesequencenumber")
 """Attributes that tick without meaning anything to a match; with them ``TotalTime…``."""
 
@@ -100,10 +101,14 @@ class Slot:
         """How much of a resource the ad shows."""
         return self.ad.get_int(name)
 
+    def spare(self, name: str) -> int:
+        """The same, less what was handed out."""
+        return self.amount(name) - sum(each.cost.get(name, 0) for each in self.handouts)
+
 
 @attrs.define(eq=False)
 class Submitter:
-    """One submitter ad: a user with jobs at one schedd."""
+    """One submitter ad: a user with jobs at one schedd; ``wishes`` changes whenever more is wanted."""
 
     key: str
     name: str
@@ -112,6 +117,7 @@ class Submitter:
     idle: int
     running: int
     ad: ClassAd
+    wishes: int = 0
 
 
 class PoolView:
@@ -176,12 +182,14 @@ class PoolView:
             return NONE
         ad = ClassAd.from_bytes(change.ad)
         new = Submitter(change.name, ad.get_str("Name"), ad.get_str("ScheddName"), ad.get_str("MyAddress"),
-                        ad.get_int("IdleJobs"), ad.get_int("RunningJobs"), ad)
+                        ad.get_int("IdleJobs"), ad.get_int("RunningJobs"), ad, ad.get_int("DemandNumber"))
         self.submitters[change.name] = new
         self._demand(new, 1)
         if new.idle > 0:
             self._wanting[change.name] = new
-        return HARD if new.idle > (old.idle if old is not None else 0) else NONE
+        if old is None or new.idle > old.idle:
+            return HARD if new.idle else NONE
+        return HARD if new.idle and new.wishes != old.wishes else NONE  # other jobs than were wanted then
 
     def _slot_changed(self, change: AdChange, before: Mapping[str, Slot]) -> int:
         self.changed[change.name] = None
@@ -197,12 +205,13 @@ class PoolView:
         self._count(new, 1)
         if old is None:
             return HARD if new.free else NONE
+        spare = {name: old.spare(name) for name in new.resources}
         new.handouts = _still_open(old, new)
         if new.data == old.data or _same_but_clocks(old.ad, new.ad):
             return NONE
         if not new.free:
             return HARD if old.user and new.user != old.user else NONE
-        if not old.free or any(new.amount(name) > old.amount(name) for name in new.resources):
+        if not old.free or any(new.spare(name) > spare[name] for name in new.resources):
             return HARD
         return NONE if any(new.amount(name) < old.amount(name) for name in new.resources) else SOFT
 
@@ -303,6 +312,9 @@ def _still_open(old: Slot, new: Slot) -> list[Handout]:
     if not new.partitionable:
         shown = new.capability != old.capability or new.state != old.state or new.user != old.user
         return [] if shown else old.handouts
+    if MADE in old.ad.own and MADE in new.ad.own:  # a short job's slot may be gone before an ad shows it
+        made = new.ad.get_int(MADE) - old.ad.get_int(MADE)
+        return old.handouts[made:] if made >= 0 else []  # less: the startd has begun anew, with other capabilities
     taken = {name: old.amount(name) - new.amount(name) for name in new.resources}
     left = list(old.handouts)
     while left and taken.get("cpus", 0) >= left[0].cost.get("cpus", 0) > 0:

@@ -2,7 +2,8 @@
 
 Theory: a submitter that wants more than before is told of at once, since the negotiator starts a cycle on it; one that
 wants less is told of a little later, together with what else happened meanwhile.  When the new number is no larger than
-the one that was last said, the negotiator would see nothing new in it, and is asked for a cycle besides.
+the one that was last said, the negotiator would see nothing new in it, and is asked for a cycle besides; negotiators of
+other pools see it by ``DemandNumber``, which changes whenever more is wanted.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class SubmitterAdvertiser:
         self._said: dict[str, list[int]] = {}
         self._changed: dict[str, None] = {}
         self._seen: dict[str, int] = {}
+        self._wishes = 0
+        self._wished: dict[str, int] = {}
         self._hidden = False
         self.negotiators: dict[Hashable, Address] = {}
         self.flocked: dict[str, int] = {}
@@ -66,10 +69,13 @@ class SubmitterAdvertiser:
             counts = context.queue.by_submitter.get(submitter)
             if counts is None:
                 self._seen.pop(submitter, None)
+                self._wished.pop(submitter, None)
                 continue
             idle = counts[S.IDLE]
             if idle > self._seen.get(submitter, 0):
                 eager = True
+                self._wishes += 1
+                self._wished[submitter] = self._wishes
                 said = self._said.get(submitter)
                 self._hidden = self._hidden or (said is not None and idle <= said[S.IDLE])
             self._seen[submitter] = idle
@@ -207,8 +213,8 @@ class SubmitterAdvertiser:
             "Machine": context.settings.machine, "MyAddress": context.my_address, "ScheddIpAddr": context.my_address,
             "RunningJobs": running, "IdleJobs": counts[S.IDLE], "HeldJobs": counts[S.HELD], "LocalJobsIdle": 0,
             "LocalJobsRunning": 0, "WeightedRunningJobs": running, "WeightedIdleJobs": counts[S.IDLE],
-            "FlockedJobs": self.flocked.get(submitter, 0), "SubmitterTag": "", "CondorVersion": self._version,
-            "LastHeardFrom": int(context.now_s),
+            "FlockedJobs": self.flocked.get(submitter, 0), "DemandNumber": self._wished.get(submitter, 0),
+            "SubmitterTag": "", "CondorVersion": self._version, "LastHeardFrom": int(context.now_s),
         })
 
     def schedd_ad(self) -> ClassAd:

@@ -101,6 +101,7 @@ class Slot:
         claim: who has it.
         number: of a dynamic slot.
         highest: up to which numbers were given to dynamic slots in order, and returned: those that came back of these.
+        made: how many dynamic slots were carved out of it since the startd began.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Slot:
     number: int = 0
     highest: int = 0
     returned: list[int] = attrs.field(factory=list)
+    made: int = 0
 
     @property
     def partitionable(self) -> bool:
@@ -192,6 +194,7 @@ class Slots:
         slot = self._make(f"{bare}_{number}@{host}", parent.plan, share, parent, number, now_s)
         slot.machine.evaluation = parent.machine.evaluation
         parent.children[number] = slot
+        parent.made += 1
         self._set_free(parent, parent.free.minus(share))
         self.refresh(parent, now_s)
         return slot
@@ -285,6 +288,7 @@ class Slots:
             ad["ConcurrencyLimits"] = slot.job.get_str("ConcurrencyLimits", "", ad)
         if slot.partitionable:
             ad["NumDynamicSlots"] = len(slot.children)
+            ad["DynamicSlotsMade"] = slot.made
         for name in self.settings.job_attributes:
             if slot.job is not None and slot.claim is not None and slot.claim.job_id and name in slot.job:
                 ad[name] = slot.job[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -183,8 +184,8 @@ def test_what_a_change_means_for_the_next_cycle() -> None:
 
 
 def test_submitters_that_want_more_ask_for_a_cycle() -> None:
-    def submitter(idle: int) -> AdChange:
-        ad = ClassAd({"Name": ALICE, "ScheddName": "s", "MyAddress": "<s:1>", "IdleJobs": idle})
+    def submitter(idle: int, number: int = 0) -> AdChange:
+        ad = ClassAd({"Name": ALICE, "ScheddName": "s", "MyAddress": "<s:1>", "IdleJobs": idle, "DemandNumber": number})
         return AdChange(ad_kind=AdKind.SUBMITTER, name=f"{ALICE}\ns", ad=ad.to_bytes())
 
     view = PoolView()
@@ -192,6 +193,9 @@ def test_submitters_that_want_more_ask_for_a_cycle() -> None:
     assert view.apply([submitter(1)]) == NONE
     assert view.apply([submitter(1)]) == NONE
     assert view.apply([submitter(2)]) == HARD
+    assert view.apply([submitter(2, 1)]) == HARD, "as many, but others"
+    assert view.apply([submitter(0, 2)]) == NONE
+    assert view.apply([submitter(2, 2)]) == HARD
     assert [each.name for each in view.wanting()] == [ALICE]
 
 
@@ -209,6 +213,23 @@ def test_a_partitionable_slot_that_is_used_up_is_no_candidate() -> None:
     view.apply([slot_change("s", Cpus=1, Memory=3500, PartitionableSlot=True)])
     made.begin(view, 2.0)
     assert len(made.candidates) == 1
+
+
+@pytest.mark.parametrize(("ad", "left", "meaning"), [
+    ({"Cpus": 2, "DynamicSlotsMade": 7}, 0, HARD), ({"Cpus": 1, "DynamicSlotsMade": 7}, 0, HARD),
+    ({"Cpus": 2, "DynamicSlotsMade": 6}, 1, HARD),
+    ({"Cpus": 1, "DynamicSlotsMade": 6, "Disk": 999}, 1, NONE),
+    ({"Cpus": 2, "DynamicSlotsMade": 5, "Memory": 3999}, 2, NONE), ({"Cpus": 2, "DynamicSlotsMade": 0}, 0, HARD)])
+def test_a_part_that_came_back_before_an_ad_showed_it_can_be_given_again(
+        ad: dict[str, int], left: int, meaning: int) -> None:
+    """A short job's slot is made and gone between two ads; they count what was made."""
+    made, view = matchmaker(slot_change("s", Memory=4000, PartitionableSlot=True, Cpus=2, DynamicSlotsMade=5))
+    for _ in range(2):
+        pick = choose(made, request(1, RequestCpus=1, RequestMemory=0))
+        assert pick is not None
+        made.take(pick, 100.0, {})
+    assert view.apply([slot_change("s", PartitionableSlot=True, **{"Memory": 4000, **ad})]) == meaning
+    assert len(view.slots["s"].handouts) == left
 
 
 def test_parts_that_were_handed_out_are_given_back_as_the_ad_shows_them() -> None:

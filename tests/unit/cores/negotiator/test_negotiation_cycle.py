@@ -13,11 +13,13 @@ from condor_actors.cores.negotiator.group_quotas import Group, GroupTree
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.negotiation_cycle import SOFT_REST, NegotiationCycle
 from condor_actors.cores.negotiator.pool_view import HARD, SOFT, PoolView
+from condor_actors.cores.negotiator.refusals import GAP_S
 from condor_actors.cores.negotiator.user_priority import UserRecord
 from condor_actors.effects import Answer, Ask, Effect, Send, SetTimer
 from condor_actors.messages.advertise import AdChange, AdKind
 from condor_actors.messages.envelope import AskFailed
 from condor_actors.messages.negotiate import MatchesMade, RequestsRejected, ResourceRequest, ResourceRequests
+from condor_actors.messages.pool import KnownPartner
 
 ALICE, BOB = "alice@dom", "bob@dom"
 JOB = {"Requirements": True, "RequestCpus": 1, "RequestMemory": 1, "RequestDisk": 1, "Rank": 0.0}
@@ -155,3 +157,52 @@ def test_no_more_jobs_than_a_limit_allows() -> None:
 def test_no_group_gets_more_than_its_quota() -> None:
     tree = GroupTree.of([Group(name="physics", quota=3.0)])
     assert Pool(8, {"physics.ann@dom": 100}, rules=CycleRules(groups=tree)).run() == {"physics.ann@dom": 3}
+
+
+def turned_away(effects: tuple[Effect, ...]) -> list[str]:
+    return [each.message.submitter for each in effects
+            if isinstance(each, Send) and isinstance(each.message, RequestsRejected)]
+
+
+def with_partner(slots: int, wants: dict[str, int]) -> Pool:
+    pool = Pool(slots, wants)
+    pool.cycle.lending.learn((KnownPartner(name="far", central="<cm%far:9618>"),), 0.0)
+    return pool
+
+
+def test_who_wants_something_of_a_pool_that_has_nothing_is_told_at_once() -> None:
+    """Its schedd offers the job to the next pool then, and does not wait until it has lost patience."""
+    pool = with_partner(0, {ALICE: 1, BOB: 2})
+    (timer,) = pool.cycle.wish(HARD, 100.0)
+    assert timer == SetTimer("turn-away", pytest.approx(pool.cycle.settings.delay_s))
+    assert pool.cycle.wish(HARD, 100.0) == (), "one round is planned"
+    assert turned_away(pool.cycle.turn_away(100.01)) == [ALICE, BOB]
+    pool.wants[BOB] = 3
+    pool.view.apply([pool._submitter(BOB)])
+    (timer,) = pool.cycle.wish(HARD, 100.02)
+    assert timer == SetTimer("turn-away", pytest.approx(GAP_S - 0.01))
+    assert turned_away(pool.cycle.turn_away(100.12)) == [BOB], "the other was told"
+
+
+@pytest.mark.parametrize("again", ["requested", "regularly"])
+def test_who_asks_for_a_cycle_is_told_again(again: str) -> None:
+    pool = with_partner(0, {ALICE: 1})
+    pool.cycle.wish(HARD, 100.0)
+    assert turned_away(pool.cycle.turn_away(100.0)) == [ALICE]
+    pool.cycle.wish(HARD, 101.0)
+    assert turned_away(pool.cycle.turn_away(101.0)) == []
+    getattr(pool.cycle, again)(102.0)
+    assert turned_away(pool.cycle.turn_away(102.0)) == [ALICE]
+
+
+def test_nobody_is_turned_away_when_a_machine_has_come_meanwhile() -> None:
+    pool = with_partner(0, {ALICE: 1})
+    pool.cycle.wish(HARD, 100.0)
+    pool.view.apply([pool._slot(1)])
+    assert delay_of(pool.cycle.wish(HARD, 100.0)) >= 0.0
+    assert pool.cycle.turn_away(100.01) == ()
+    assert pool.run(100.02) == {ALICE: 1}
+
+
+def test_in_a_pool_without_partners_nobody_is_turned_away_without_a_cycle() -> None:
+    assert Pool(0, {ALICE: 1}).cycle.wish(HARD, 100.0) == ()

@@ -15,8 +15,8 @@ from condor_actors.cores.schedd.shadow_hosts import HostStarted, StartHost
 from condor_actors.effects import Answer, Ask, Effect, Persist, Reply, Send, SetTimer
 from condor_actors.messages.claim import ClaimGranted, ClaimRefused, ReleaseClaim, RenewClaims
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Identity, TimerFired
-from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests, ResourceRequest
-from condor_actors.messages.pool import KnownPartner
+from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests, RequestsRejected, ResourceRequest
+from condor_actors.messages.pool import KnownPartner, PartnersKnown
 from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.messages.shadow_host import HostOrders, RunEnded, ShadowHostHello, StartRun
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
@@ -148,6 +148,27 @@ def test_the_negotiator_of_another_pool_cannot_have_all_jobs_looked_at_for_ever(
                                                     significant_attributes=(f"x{number}",)), "far")
         learned += schedd.core.context.autoclusters.significant is not before
     assert learned == 200
+
+
+def test_jobs_that_are_turned_away_at_home_are_offered_to_the_next_pool_at_once() -> None:
+    schedd = Schedd()
+    schedd.core.demand.flock.configure(("far",), 1)
+    schedd.send(PartnersKnown(partners=(KnownPartner(name="far", central="<cm%far:9618>"),)))
+    schedd.submit(1)
+    schedd.send(TimerFired(key=("advertise",)))
+    schedd.send(RequestsRejected(cycle=0, submitter="ann@dom", rejections=()))
+    assert schedd.timers()["advertise",] <= 0.05
+    schedd.send(TimerFired(key=("advertise",)))
+    (tag,) = [each.tag for each in schedd.out if isinstance(each, Ask) and each.to.node == "<cm%far:9618>"]
+    assert tag == ("flocked", "ann@dom", "far")
+    numbers = []
+    for _ in range(2):  # a job more, and one in the place of one that was removed before anybody heard of that
+        schedd.send(ActOnJobs(action=JobAction.REMOVE, ids=((1, 0),)))
+        schedd.submit(1)
+        schedd.send(TimerFired(key=("advertise",)))
+        (said,) = [each.message for each in schedd.out if isinstance(each, Ask) and each.to.node == "<cm%far:9618>"]
+        numbers.append(ClassAd.from_bytes(said.ad).get_int("DemandNumber"))
+    assert numbers[0] < numbers[1]
 
 
 def test_one_run_at_a_time_on_a_claim() -> None:
