@@ -15,6 +15,8 @@ from condor_actors.messages.codec import message
 from condor_actors.messages.manifest import FileEntry
 
 PATH_BYTES = 8192
+MOST_PAUSES = 64
+"""Of a run that its starter remembers for another shadow."""
 MOST_SIGNED = 50
 """Outputs that one question is about."""
 PERIODIC = "periodic"
@@ -188,8 +190,8 @@ class RunProgress:
     """Starter to shadow, now and then: usage, and streamed output since the last (stream_output, stream_error), which
     is asked, so that no more than one piece of each file is under way.  Answer: Done.
 
-    ``state``: empty, ``suspended`` or ``continued`` when that just happened; ``image_digest``: as in :class:`RunBegan`,
-    which may not have been heard.
+    ``state``: empty, ``suspended`` or ``continued`` when that happened at ``since_s`` (0: now); ``image_digest``: as in
+    :class:`RunBegan`, which may not have been heard.
     """
 
     KIND: ClassVar[str] = "condor.run.RunProgress"
@@ -202,6 +204,7 @@ class RunProgress:
     streams: tuple[tuple[str, int, bytes], ...] = ()
     """(file path, offset, bytes) to be written at home."""
     image_digest: str = ""
+    since_s: float = 0.0
 
 
 @message
@@ -214,6 +217,7 @@ class RunExited:
         cause: ``exited`` ``evicted`` ``killed`` (StopRun) ``start-failed`` ``transfer-failed`` ``limit`` ``hold``,
             ``failed`` (the starter itself).
         outputs: manifest of what goes home per transfer_output_files and when_to_transfer_output.
+        began_s: when its program began, as in :class:`RunBegan`; 0: it has not.
     """
 
     KIND: ClassVar[str] = "condor.run.RunExited"
@@ -233,13 +237,15 @@ class RunExited:
     outputs: tuple[FileEntry, ...] = ()
     outputs_digest: str = ""
     claim_open: bool = True
+    began_s: float = 0.0
 
 
 @message
 @attrs.frozen(kw_only=True)
 class RunCheckpointed:
     """Starter to shadow: the program has saved its work and ended with its checkpoint_exit_code; keep these files and
-    say :class:`CheckpointKept`, then it is started again.  Repeated after a reattachment; ``number`` counts them."""
+    say :class:`CheckpointKept`, then it is started again.  Repeated after a reattachment; ``number`` counts them, and
+    ``when_s`` is when it ended (0: now)."""
 
     KIND: ClassVar[str] = "condor.run.RunCheckpointed"
     VERSION: ClassVar[int] = 1
@@ -250,6 +256,7 @@ class RunCheckpointed:
     usage: Usage
     files: tuple[FileEntry, ...] = ()
     files_digest: str = ""
+    when_s: float = 0.0
 
 
 @message
@@ -299,7 +306,14 @@ class ReattachRun:
 @message
 @attrs.frozen(kw_only=True)
 class Reattached:
-    """Starter to shadow: it lives (or has ended and its RunExited follows)."""
+    """Starter to shadow: it lives (or has ended and its RunExited follows), and what a shadow may not have heard.
+
+    Attributes:
+        pid: of its program; 0: none has begun.
+        began_s, scratch_dir: as in :class:`RunBegan`; 0: it has not begun.
+        has_inputs: whether files were transferred before.
+        pauses: the last times at which it stood still (True) or went on: (when, seconds since 1970; which; processes).
+    """
 
     KIND: ClassVar[str] = "condor.run.Reattached"
     VERSION: ClassVar[int] = 1
@@ -308,6 +322,10 @@ class Reattached:
     run_id: str
     pid: int
     ended: bool = False
+    began_s: float = 0.0
+    scratch_dir: str = ""
+    has_inputs: bool = False
+    pauses: tuple[tuple[float, bool, int], ...] = attrs.field(default=(), validator=max_len(MOST_PAUSES))
 
 
 @message

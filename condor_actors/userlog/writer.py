@@ -178,6 +178,11 @@ class UserLogs:
             if self._call is None:
                 self._call = self._clock.callLater(MOMENT_S, self.flush)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits to be written."""
+        return not self._logs
+
     def when_written(self, facts: Iterable[ClassAd], then: Callable[[], None]) -> None:
         """Call ``then`` when everything said so far of these jobs is on the disk, or was given up."""
         logs = [self._logs[path] for path in dict.fromkeys(path for each in facts for path in log_paths(each))

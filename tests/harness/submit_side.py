@@ -85,6 +85,7 @@ class PlayedExecute(Actor):
         self.activations: list[ActivateClaim] = []
         self.forget = False
         self.exits: dict[str, RunExited] = {}
+        self.began: dict[str, float] = {}
 
     def receive(self, delivery: Delivery) -> None:
         message = delivery.message
@@ -110,8 +111,8 @@ class PlayedExecute(Actor):
                 return
             self._adopt(message, delivery)
             exited = self.exits.get(short(message.run_id))
-            self.context.reply(delivery, Reattached(run_id=message.run_id, pid=1,
-                                                        ended=exited is not None))
+            self.context.reply(delivery, Reattached(run_id=message.run_id, pid=1, ended=exited is not None,
+                                                    began_s=self.began.get(short(message.run_id), 0.0)))
             if exited is not None:
                 self.tell_shadow(short(message.run_id), exited)
 
@@ -125,14 +126,16 @@ class PlayedExecute(Actor):
         self.context.tell(self.runs[run_id][1], message)
 
     def begin(self, run_id: str) -> None:
-        self.tell_shadow(run_id, RunBegan(run_id=self.runs[run_id][0].run_id, when_s=self.context.now_s(), pid=7,
+        when_s = self.began[run_id] = self.context.now_s()
+        self.tell_shadow(run_id, RunBegan(run_id=self.runs[run_id][0].run_id, when_s=when_s, pid=7,
                                           scratch_dir="/scratch"))
 
     def finish(self, run_id: str, *, exit_code: int = 0, exit_signal: int = -1, cause: str = "exited",
                outputs: tuple[FileEntry, ...] = (), **more: Any) -> None:
-        exited = RunExited(run_id=self.runs[run_id][0].run_id, cause=cause,
-                           usage=Usage(user_cpu_s=1.5, wall_s=2.0, memory_kib=2048), when_s=self.context.now_s(),
-                           exit_code=exit_code, exit_signal=exit_signal, outputs=outputs, **more)
+        now_s = self.context.now_s()
+        exited = RunExited(run_id=self.runs[run_id][0].run_id, cause=cause, when_s=now_s,
+                           usage=Usage(user_cpu_s=1.5, wall_s=2.0, memory_kib=2048),
+                           began_s=self.began.pop(run_id, now_s - 2.0 if exit_code >= 0 else 0.0), exit_code=exit_code, exit_signal=exit_signal, outputs=outputs, **more)
         self.exits[run_id] = exited
         self.tell_shadow(run_id, exited)
 

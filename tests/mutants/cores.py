@@ -189,8 +189,8 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/shadow/test_shadow_run.py::test_inputs_that_cannot_be_sent",)),
     Mutation(
         "began-twice", "condor_actors/cores/shadow/shadow_run_table.py",
-        "    if run.began:\n        return\n    run.began = True",
-        "    run.began = True",
+        "    if run.began:\n        return\n    run.note(\"began\"",
+        "    run.note(\"began\"",
         why="NumJobStarts counts, and the log says, each start twice",
         killed_by=("tests/unit/cores/shadow/test_shadow_run.py::test_a_start_that_is_told_twice_is_one_start",)),
     Mutation(

@@ -14,6 +14,7 @@ from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.queue_operations import ArchiveJob, SaveCounter
 from condor_actors.cores.schedd.runs.run_facts import RunFacts
 from condor_actors.cores.schedd.runs.run_table import RunTable
+from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.startd.claims.claim_leases import ClaimLeases
 from condor_actors.cores.startd.slots import Slots
 from condor_actors.cores.startd.startd_core import StartdCore
@@ -141,6 +142,20 @@ def log_is_not_read_before_it_is_written_again(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(UserLogs, "write", blind)
 
 
+def what_a_dead_shadow_had_to_write_is_lost(patch: pytest.MonkeyPatch) -> None:
+    log_once = ShadowRun.log_once
+
+    def trusting(self: ShadowRun, event: int, when_s: float, **facts: Any) -> None:
+        if not self.order.reattach:
+            log_once(self, event, when_s, **facts)
+
+    patch.setattr(ShadowRun, "log_once", trusting)
+
+
+def ends_do_not_wait_for_the_log(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(UserLogs, "is_idle", property(lambda self: True))
+
+
 def refused_claim_keeps_its_job(patch: pytest.MonkeyPatch) -> None:
     answered = ClaimTable.answered
 
@@ -251,6 +266,9 @@ MUTANTS: dict[Patch, Scenario] = {
     log_is_not_read_before_it_is_written_again: scenario(
         faults="at 100s ambush m0/schedd on shadow_host.NoticesWritten kill\nat 230.3s crash m0/shadow-host",
         cpu_s=200.0),
+    what_a_dead_shadow_had_to_write_is_lost: scenario(faults="at 20s ambush m0/shadow-host on run.RunBegan kill"),
+    ends_do_not_wait_for_the_log: scenario(
+        faults="at 30.006s ambush m0/shadow-host on shadow_host.HostOrders kill", cpu_s=0.012),
     refused_claim_keeps_its_job: scenario(count=2, faults="at 20s ambush m1/startd on claim.RequestClaim kill"),
     secret_in_the_ad: scenario(),
     owner_is_not_heard: scenario(DESKS, faults="at 100s owner m1 for 60s"),
@@ -267,7 +285,7 @@ MUTANTS: dict[Patch, Scenario] = {
 
 
 RULES: dict[Patch, str] = {
-    send_before_persist: "says twice that a job is done",
+    send_before_persist: "which is done",
     no_dedupe: "twice",
     claims_not_synced: "claims were never synced",
     queue_synced_now_and_then: "not all jobs are done",
@@ -278,13 +296,15 @@ RULES: dict[Patch, str] = {
     renewal_not_armed_again: "not all jobs are done",
     polls_once: "not all jobs are done",
     ends_are_told_once: "not all jobs are done",
-    log_is_not_read_before_it_is_written_again: "says twice that a job is done",
+    log_is_not_read_before_it_is_written_again: "which is done",
+    what_a_dead_shadow_had_to_write_is_lost: "has not said that it executes",
+    ends_do_not_wait_for_the_log: "has not said that it executes",
     refused_claim_keeps_its_job: "reserved are",
     secret_in_the_ad: "a secret is in an ad",
     owner_is_not_heard: "after its owner came",
     run_outlives_its_lease: "runs twice",
     slots_keep_what_they_give: "free and carved are",
-    runs_are_forgotten_at_a_restart: "in memory and in the store differ",
+    runs_are_forgotten_at_a_restart: "which executes already",
     end_of_a_run_is_not_stored: "in memory and in the store differ",
     startd_does_not_store_claims: "claims that are not stored",
     used_time_is_counted_twice: "CumulativeRemoteUserCpu",

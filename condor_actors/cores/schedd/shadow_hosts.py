@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import attrs
+
 from condor_actors.cores.schedd.queue_operations import SaveHost
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_host import (
@@ -63,6 +65,7 @@ class ShadowHosts:
         self.by_owner: dict[str, Host] = {}
         self._by_node: dict[str, Host] = {}
         self._waiting: dict[str, list[Any]] = {}
+        self._bereft: set[str] = set()
         self._failures = 0
 
     def restore(self, rows: Iterable[SaveHost]) -> None:
@@ -144,7 +147,10 @@ class ShadowHosts:
         self.keep_spares()
 
     def tell(self, owner: str, message: Any) -> None:
-        """Tell the owner's host, as soon as there is one."""
+        """Tell the owner's host, as soon as there is one; in place of a dead one, when it takes up what that left."""
+        if owner in self._bereft:
+            self._waiting.setdefault(owner, []).append(message)
+            return
         self.want(owner)
         host = self.by_owner[owner]
         if host.state is HostState.READY and host.address is not None:
@@ -154,8 +160,14 @@ class ShadowHosts:
             self._waiting.setdefault(owner, []).append(message)
 
     def tell_first(self, owner: str, messages: Iterable[Any]) -> None:
-        """Tell the owner's next host, before what waits for it already: orders about runs it does not know yet."""
-        self._waiting.setdefault(owner, [])[:0] = messages
+        """Tell the owner's next host, before what waits for it already: orders about runs it does not know yet.
+
+        Notices that wait are dropped: all that nobody has confirmed are told again behind this, in their order.
+        """
+        self._bereft.discard(owner)
+        waiting = [attrs.evolve(each, notices=()) if isinstance(each, HostOrders) else each
+                   for each in self._waiting.get(owner, ())]
+        self._waiting[owner] = [*messages, *waiting]
         self.want(owner)
         host = self.by_owner[owner]
         if host.state is HostState.READY:
@@ -173,6 +185,7 @@ class ShadowHosts:
 
     def replace(self, owner: str) -> None:
         """The owner's host died: start another, later and later when they die young."""
+        self._bereft.add(owner)
         self._context.timer(("host-again", owner), min(60.0, 0.1 * 2.0 ** min(self._failures, 10)))
 
     def ready_address(self, owner: str) -> Address | None:

@@ -39,6 +39,9 @@ from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
 
 __all__ = ["GridRun"]
 
+LATELY_S = 3600.0
+"""A submission that the queue has known for longer is in the user log."""
+
 
 class GridRun:
     """Decides what becomes of one run in another batch system, from the schedd's order to its end.
@@ -163,7 +166,9 @@ class GridRun:
         self.attributes["GridJobId"] = name
         if not known:
             self.note("submitted", f"{self.resource} has it as {batch_id}")
+        if not known or (self.order.reattach and max(0.0, self.now_s - LATELY_S) < when_s):
             self.log(JobEventType.GRID_SUBMIT, when_s, GridJobId=name)
+        if not known:
             self.tell()
 
     def end(self, outcome: str, reason: str, code: int = 0, subcode: int = 0) -> None:

@@ -17,12 +17,14 @@ class KeepCheckpoint(Effect):
     number: int
     entries: tuple[FileEntry, ...]
     manifest_digest: str
+    when_s: float = 0.0
 
 
 @attrs.frozen
 class CheckpointHome:
-    """Checkpoint ``number`` is kept; ``problem``: why it is not."""
+    """Checkpoint ``number``, of ``when_s`` (0: now), is kept; ``problem``: why it is not."""
 
     number: int
     problem: str = ""
     size_bytes: int = 0
+    when_s: float = 0.0

@@ -40,7 +40,7 @@ from condor_actors.cores.shadow.shadow_events import (
 from condor_actors.cores.shadow.shadow_run_table import ANSWER_PATIENCE_S, TABLE, Step
 from condor_actors.cores.state_table import EventKey, InvariantBroken, event_key, ignore
 from condor_actors.effects import Ask, CancelTimer, Effect, Note, Send, SetTimer, job_note
-from condor_actors.messages.codes import JobEventType, JobStatus
+from condor_actors.messages.codes import FileTransferEventType, JobEventType, JobStatus
 from condor_actors.messages.envelope import Address, AskFailed, Refused
 from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST
 from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
@@ -62,6 +62,8 @@ starter keeps them meanwhile; then the job is held, and the reason names the fil
 REFUSALS = 4
 """Refused connections in a row after which nobody waits for the lease: a starter host that is started again listens
 elsewhere, and the kernel has killed the jobs of the dead one."""
+LATELY_S = 600.0
+"""A start that the queue has known for longer is in the user log."""
 UPDATE_DELAY_S = 0.5
 """A run that is over sooner is not reported as executing: its end says it all."""
 
@@ -110,6 +112,7 @@ class ShadowRun:
         self.claim_over = ""
         self._refusals = 0
         self._image_kib = 0
+        self._changed_s = 0.0
         self.sent_bytes = 0
         self.has_inputs = False
         self.asking = self.found_late = False
@@ -162,11 +165,16 @@ class ShadowRun:
         else:
             self.state = ShadowState.WAITING
 
+    @property
+    def counted_s(self) -> int:
+        """When the program was started, as the job's ad says; 0: it does not know of it."""
+        known_s = self.job.get_int("JobCurrentStartExecutingDate")
+        return known_s if self.order.reattach and known_s >= self.job.get_int("JobCurrentStartDate") > 0 else 0
+
     def count_start(self, when_s: float) -> None:
         """The program was started: once more than the job's ad says, unless it says so already."""
-        job = self.job
-        known_s = job.get_int("JobCurrentStartExecutingDate")
-        counted = self.order.reattach and known_s >= job.get_int("JobCurrentStartDate") > 0
+        job, known_s = self.job, self.counted_s
+        counted = known_s > 0
         self.attributes.update({
             "JobCurrentStartExecutingDate": known_s if counted else int(when_s),
             "NumJobStarts": job.get_int("NumJobStarts") + (not counted),
@@ -177,13 +185,23 @@ class ShadowRun:
         if DIGEST.match(digest) and IMAGE_DIGEST not in self.job and IMAGE_DIGEST not in self.attributes:
             self.attributes[IMAGE_DIGEST] = digest
 
-    def began_unheard(self, when_s: float) -> None:
-        """The program must have begun: it runs, or has ended; that it did was told to somebody who is gone, or while
-        the link was cut.  Who is gone has written the event; else nobody has."""
+    def note_began(self, when_s: float, scratch_dir: str = "") -> None:
+        """The program began: it runs, or has ended."""
         self.began = True
+        if self.has_inputs:
+            self.log_once(JobEventType.FILE_TRANSFER, when_s, TransferStep=FileTransferEventType.IN_FINISHED)
         self.count_start(when_s)
-        if not self.order.reattach:
-            self.out.append(Log(JobEventType.EXECUTE, {}, when_s, False))
+        if not 0 < self.counted_s < self.now_s - LATELY_S:
+            self.log_once(JobEventType.EXECUTE, when_s, CondorScratchDir=scratch_dir)
+
+    def note_pause(self, since_s: float, stands: bool, processes: int) -> None:
+        """It stands still, or goes on again."""
+        self.suspended, self._changed_s = stands, since_s
+        self.note("suspended" if stands else "continued", "stands still" if stands else "goes on")
+        if stands:
+            self.log_once(JobEventType.JOB_SUSPENDED, since_s, NumPids=processes)
+        else:
+            self.log_once(JobEventType.JOB_UNSUSPENDED, since_s)
 
     def tell(self, event: str) -> None:
         """Report soon; what happens meanwhile goes along."""
@@ -268,8 +286,7 @@ class ShadowRun:
             if self.began or self.order.reattach:
                 self.log(JobEventType.JOB_RECONNECTED)
                 self.report_now("reconnected")
-            if message.pid > 0 and not self.began:
-                self.began_unheard(self.now_s)
+            self.catch_up(message)
             if self.stopping is not None:
                 self.out.append(Send(self.starter, self.stopping))
             self.tell_wish()
@@ -286,6 +303,18 @@ class ShadowRun:
             self.out.append(SetTimer("reattach", REATTACH_RETRY_S))
             if isinstance(message, AskFailed) and message.reason != "unreachable":
                 self.heard_perhaps()
+
+    def catch_up(self, found: Reattached) -> None:
+        """What happened to the run while nobody here heard of it, or somebody who is gone."""
+        if found.began_s and not self.began:
+            self.has_inputs = self.has_inputs or found.has_inputs
+            self.note_began(found.began_s, found.scratch_dir)
+            self.tell("executing")
+        new = [pause for pause in found.pauses if pause[0] > self._changed_s]
+        for since_s, stands, processes in new:
+            self.note_pause(since_s, stands, processes)
+        if new:
+            self.report_now("suspended" if self.suspended else "continued")
 
     def heard_perhaps(self) -> None:
         """The starter may have been asked, and its answer been lost: then its lease began anew, and ours does."""
@@ -352,6 +381,10 @@ class ShadowRun:
     def log(self, event: int, **facts: Any) -> None:
         """Write an event to the user log."""
         self.out.append(Log(event, facts))
+
+    def log_once(self, event: int, when_s: float, **facts: Any) -> None:
+        """Write an event of a known time, unless another shadow of the run has."""
+        self.out.append(Log(event, facts, when_s, self.order.reattach))
 
     # ---- what always holds
 

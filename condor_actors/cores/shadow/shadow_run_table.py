@@ -15,7 +15,6 @@ from condor_actors.cores.shadow.shadow_events import (
     BlobsSent,
     InputsFailed,
     InputsReady,
-    Log,
     OutputsFailed,
     OutputsHome,
     OutputsNewer,
@@ -159,12 +158,8 @@ def _note_began(run: ShadowRun, event: RunBegan) -> None:
     run.note_image(event.image_digest)
     if run.began:
         return
-    run.began = True
     run.note("began", f"the program runs on {run.order.slot_name}")
-    if run.has_inputs:
-        run.log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.IN_FINISHED)
-    run.count_start(event.when_s)
-    run.out.append(Log(JobEventType.EXECUTE, {"CondorScratchDir": event.scratch_dir}, event.when_s, run.order.reattach))
+    run.note_began(event.when_s, event.scratch_dir)
     run.tell("executing")
 
 
@@ -179,16 +174,10 @@ def _progress(run: ShadowRun, event: RunProgress) -> None:
         run.out.append(WriteStreams(event.streams))
     run.note_usage(event.usage)
     run.note_image(event.image_digest)
-    if event.state == "suspended" and not run.suspended:
-        run.suspended = True
-        run.note("suspended", "stands still")
-        run.log(JobEventType.JOB_SUSPENDED, NumPids=event.usage.processes or 1)
-        run.report_now("suspended")
-    elif event.state == "continued" and run.suspended:
-        run.suspended = False
-        run.note("continued", "goes on")
-        run.log(JobEventType.JOB_UNSUSPENDED)
-        run.report_now("continued")
+    stands = event.state == "suspended"
+    if event.state and stands != run.suspended:
+        run.note_pause(event.since_s, stands, event.usage.processes or 1)
+        run.report_now(event.state)
     else:
         run.tell("")
 
@@ -210,7 +199,7 @@ def _saved_itself(run: ShadowRun, event: RunCheckpointed) -> None:
     if event.number != run.keeping:
         run.keeping = event.number
         run.note_usage(event.usage)
-        run.out.append(KeepCheckpoint(event.number, event.files, event.files_digest))
+        run.out.append(KeepCheckpoint(event.number, event.files, event.files_digest, event.when_s))
 
 
 def _checkpoint_home(run: ShadowRun, event: CheckpointHome) -> None:
@@ -221,7 +210,7 @@ def _checkpoint_home(run: ShadowRun, event: CheckpointHome) -> None:
     if not event.problem:
         run.attributes.update({"NumCkpts": run.job.get_int("NumCkpts") + event.number,
                                "LastCkptTime": int(run.now_s)})
-        run.log(JobEventType.CHECKPOINTED, RunCheckpointBytes=event.size_bytes)
+        run.log_once(JobEventType.CHECKPOINTED, event.when_s, RunCheckpointBytes=event.size_bytes)
         run.tell("")
 
 
@@ -320,8 +309,8 @@ def _bring(run: ShadowRun, event: RunExited) -> None:
     run.state = ShadowState.BRINGING
     run.out += [CancelTimer("update"), CancelTimer("lease")]
     run.note_usage(event.usage)
-    if not run.began and max(event.exit_code, event.exit_signal) >= 0:
-        run.began_unheard(event.when_s - event.usage.wall_s)
+    if not run.began and event.began_s:
+        run.note_began(event.began_s)
     size_bytes = sum(entry.size_bytes for entry in event.outputs)
     if event.cause == "exited" and run.too_much(
             "MaxTransferOutputMB", size_bytes, "output", HoldCode.MAX_TRANSFER_OUTPUT_SIZE_EXCEEDED):

@@ -160,6 +160,7 @@ class StandardRun(ShadowRun):
             super().reattached(message)
             return
         self.state = ShadowState.RUNNING
+        self.catch_up(message)
         self.began = True
         self.wish = None
         self.home_ended = self.home_ended or "its shadow host has died"

@@ -66,7 +66,15 @@ from condor_actors.cores.starter.run_steps import KILL_AGAIN_S, UNCLAIMED_KEEP_S
 from condor_actors.cores.state_table import InvariantBroken, event_key
 from condor_actors.effects import CancelTimer, Effect, Note, SetTimer, job_note
 from condor_actors.messages.envelope import TimerFired
-from condor_actors.messages.run import RunCheckpointed, RunExited, RunProgress, StopRun, Usage
+from condor_actors.messages.run import (
+    MOST_PAUSES,
+    RunBegan,
+    RunCheckpointed,
+    RunExited,
+    RunProgress,
+    StopRun,
+    Usage,
+)
 
 __all__ = [
     "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze",
@@ -87,6 +95,7 @@ class JobRun:
         run_id: the run; spec: what it is.
         lease_s: how long it lives without its shadow.
         first_update_s, update_s: when usage is told.
+        has_inputs: whether files are transferred before.
 
     Attributes:
         state: see the module; suspended: whether its tree is frozen.
@@ -97,12 +106,13 @@ class JobRun:
         status: exit code, signal and core of the program.
         exited: what was told of its end.
         saved: the checkpoint that is on its way home.
+        began: what was told of its start, the first; pauses: when it stood still and went on, the last times.
         image_digest: of the image of a registry that it runs in.
         out: what follows from the event being handled.
     """
 
     def __init__(self, run_id: str, spec: RunSpec, *, lease_s: float, first_update_s: float = 8.0,
-                 update_s: float = 300.0) -> None:
+                 update_s: float = 300.0, has_inputs: bool = False) -> None:
         self.run_id = run_id
         self.spec = spec
         self.state = StarterState.PREPARING
@@ -127,6 +137,9 @@ class JobRun:
         self.checkpointing = False
         self.checkpoints = 0
         self.saved: RunCheckpointed | None = None
+        self.has_inputs = has_inputs
+        self.began: RunBegan | None = None
+        self.pauses: list[tuple[float, bool, int]] = []
         self.image_digest = ""
         self.out: list[Effect] = []
         self.now_s = 0.0
@@ -184,9 +197,9 @@ class JobRun:
     def freeze(self) -> None:
         """Let the tree stand still."""
         self.suspended = True
+        self._pause(True)
         self.note("suspended", f"stands still: {'its user' if self.by_user else 'the owner of the machine'} wants it")
-        self.out += [Freeze(), Activity("suspended"),
-                     Tell(RunProgress(run_id=self.run_id, usage=self.usage, state="suspended"))]
+        self.out += [Freeze(), Activity("suspended"), self.told_state()]
 
     def thaw(self) -> None:
         """Let the tree go on."""
@@ -196,8 +209,20 @@ class JobRun:
     def go_on(self) -> None:
         """Thaw, and say so."""
         self.thaw()
+        self._pause(False)
         self.note("continued", "goes on")
-        self.out += [Activity("busy"), Tell(RunProgress(run_id=self.run_id, usage=self.usage, state="continued"))]
+        self.out += [Activity("busy"), self.told_state()]
+
+    def _pause(self, stands: bool) -> None:
+        """It stands still from now on, or goes on: remembered, for a shadow that does not hear of it."""
+        self.pauses.append((self.now_s, stands, max(1, self.usage.processes)))
+        del self.pauses[:-MOST_PAUSES]
+
+    def told_state(self) -> Tell:
+        """Whether it stands still, and since when."""
+        since_s = self.pauses[-1][0] if self.pauses else 0.0
+        return Tell(RunProgress(run_id=self.run_id, usage=self.usage, image_digest=self.image_digest, since_s=since_s,
+                                state="suspended" if self.suspended else "continued"))
 
     def exit(self, outputs: Gathered) -> None:
         """The program has ended and its outputs are listed."""
@@ -208,7 +233,10 @@ class JobRun:
             run_id=self.run_id, cause=self.cause, usage=self.usage, when_s=self.now_s, exit_code=code,
             exit_signal=number, core_dumped=core, reason=self.reason, hold_code=self.hold[0],
             hold_subcode=self.hold[1], outputs=outputs.entries, outputs_digest=outputs.digest,
-            claim_open=self.claim_open))
+            claim_open=self.claim_open, began_s=self._began_s()))
+
+    def _began_s(self) -> float:
+        return self.began.when_s if self.began is not None else 0.0
 
     def end(self, cause: str, reason: str, hold: tuple[int, int] = (0, 0)) -> None:
         """The run is over without outputs."""
@@ -216,7 +244,7 @@ class JobRun:
         self.out += [CancelTimer(each) for each in ("grace", "again", "measure", "deferral")]
         self._say_exited(RunExited(
             run_id=self.run_id, cause=cause, usage=self.usage, when_s=self.now_s, reason=reason, hold_code=hold[0],
-            hold_subcode=hold[1], claim_open=self.claim_open))
+            hold_subcode=hold[1], claim_open=self.claim_open, began_s=self._began_s()))
 
     def _say_exited(self, message: RunExited) -> None:
         self.state = StarterState.ENDED

@@ -113,8 +113,10 @@ def begin(run: JobRun, event: Began) -> None:
     run.pid = event.pid
     run.state = StarterState.RUNNING
     run.note("began", f"the program runs, pid {event.pid}, in {event.scratch_dir}")
-    run.out.append(Tell(RunBegan(run_id=run.run_id, when_s=run.now_s, pid=event.pid, scratch_dir=event.scratch_dir,
-                                 image_digest=run.image_digest)))
+    began = RunBegan(run_id=run.run_id, when_s=run.now_s, pid=event.pid, scratch_dir=event.scratch_dir,
+                     image_digest=run.image_digest)
+    run.began = run.began or began
+    run.out.append(Tell(began))
     run.out.append(SetTimer("measure", run.first_update_s))
     if run.stopping is not None or run.closing is not None:
         run.follow(HasToGo())
@@ -376,7 +378,7 @@ def save(run: JobRun, files: Gathered) -> None:
     run.state = StarterState.SAVING
     run.checkpoints += 1
     run.saved = RunCheckpointed(run_id=run.run_id, number=run.checkpoints, usage=run.usage, files=files.entries,
-                                files_digest=files.digest)
+                                files_digest=files.digest, when_s=run.now_s)
     run.out.append(Tell(run.saved, lasting=True))
 
 
@@ -420,10 +422,13 @@ def link_lost(run: JobRun, event: LinkLost) -> None:
 
 
 def reattach(run: JobRun, event: ReattachRun) -> None:
-    """A shadow is there again."""
+    """A shadow is there again: it hears what it, or one before it, may not have heard."""
     run.connected = True
-    run.out += [CancelTimer("lease"), ReturnTo(Reattached(run_id=run.run_id, pid=run.pid,
-                                                          ended=run.state is StarterState.ENDED))]
+    began = run.began
+    run.out += [CancelTimer("lease"), ReturnTo(Reattached(
+        run_id=run.run_id, pid=run.pid, ended=run.state is StarterState.ENDED, has_inputs=run.has_inputs,
+        began_s=began.when_s if began is not None else 0.0, scratch_dir=began.scratch_dir if began is not None else "",
+        pauses=tuple(run.pauses)))]
 
 
 def reattach_preparing(run: JobRun, event: ReattachRun) -> None:
@@ -436,9 +441,7 @@ def reattach_preparing(run: JobRun, event: ReattachRun) -> None:
 def reattach_running(run: JobRun, event: ReattachRun) -> None:
     """What was said of it while the link was broken was not heard."""
     reattach(run, event)
-    run.out.append(Tell(RunProgress(run_id=run.run_id, usage=run.usage,
-                                    state="suspended" if run.suspended else "continued",
-                                    image_digest=run.image_digest)))
+    run.out.append(run.told_state())
 
 
 def reattach_saving(run: JobRun, event: ReattachRun) -> None:

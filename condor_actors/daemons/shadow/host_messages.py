@@ -12,7 +12,7 @@ import attrs
 
 from condor_actors.messages.envelope import Address
 
-__all__ = ["SHADOW_HOST", "AskSchedd", "ShadowReport"]
+__all__ = ["SHADOW_HOST", "AskSchedd", "RunLogged", "ShadowReport"]
 
 SHADOW_HOST = Address("", "shadow-host")
 
@@ -23,6 +23,13 @@ class ShadowReport:
 
     run_id: str
     message: Any
+
+
+@attrs.frozen
+class RunLogged:
+    """To the host itself: all events of a run that has ended are in the user log, or were given up."""
+
+    run_id: str
 
 
 @attrs.frozen

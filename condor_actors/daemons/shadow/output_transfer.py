@@ -61,7 +61,10 @@ class OutputTransfer:
         def failed(reason: str, subcode: int = 0, remote: bool = False) -> CheckpointHome:
             return CheckpointHome(effect.number, f"checkpoint {effect.number} cannot be kept: {reason}")
 
-        bringing = _Bringing(self._shadow.kept_folder(), lambda size: CheckpointHome(effect.number, "", size), failed)
+        def kept(size_bytes: int) -> CheckpointHome:
+            return CheckpointHome(effect.number, "", size_bytes, effect.when_s)
+
+        bringing = _Bringing(self._shadow.kept_folder(), kept, failed)
         self._bring_files(bringing, effect.entries, effect.manifest_digest)
 
     def _bring_files(self, bringing: _Bringing, entries: tuple[FileEntry, ...], digest: str) -> None:

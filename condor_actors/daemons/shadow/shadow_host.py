@@ -29,7 +29,7 @@ from condor_actors.daemons.shadow.become_user import home_environment
 from condor_actors.daemons.shadow.gang_hubs import GANGS, AskGang, GangHubs
 from condor_actors.daemons.shadow.grid.grid_manager import GridEdges, no_grid
 from condor_actors.daemons.shadow.grid.grid_shadow import GridShadow
-from condor_actors.daemons.shadow.host_messages import AskSchedd, ShadowReport
+from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, AskSchedd, RunLogged, ShadowReport
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
 from condor_actors.daemons.shadow.shadow import Shadow
@@ -120,6 +120,7 @@ class HostRecord:
         runs: the order of each run by run id; ended: the ends of runs that nobody has committed.
         crashes: how often a run's shadow has crashed.
         shells: run ids by shell id.
+        unlogged: those of them whose events are not in the user log yet.
         noticed: events that were written, by notice id.
     """
 
@@ -129,6 +130,7 @@ class HostRecord:
     runs: dict[str, StartRun] = attrs.field(factory=dict)
     crashes: dict[str, int] = attrs.field(factory=dict)
     ended: dict[str, RunEnded] = attrs.field(factory=dict)
+    unlogged: set[str] = attrs.field(factory=set)
     shells: dict[str, str] = attrs.field(factory=dict)
     noticed: dict[str, None] = attrs.field(factory=dict)
 
@@ -151,6 +153,8 @@ class ShadowHostActor(Actor):
         for name in living:
             if name.removeprefix("shadow/") not in self._runs:
                 self.context.tell(Address("", name), Settled())
+        for run_id in tuple(self._record.unlogged):
+            self._tell_end_when_logged(run_id)
         for run_id in tuple(self._runs):
             if _shadow(run_id).actor not in living:
                 self._shadow_crashed(run_id, "its turn raised an error")
@@ -192,6 +196,8 @@ class ShadowHostActor(Actor):
             self._gangs.receive(delivery)
         elif isinstance(message, TimerFired) and message.key == GANGS:
             self._gangs.timer()
+        elif isinstance(message, RunLogged):
+            self._logged(message.run_id)
         elif isinstance(message, ChildDown):
             self._shadow_crashed(message.name.removeprefix("shadow/"), message.reason)
         elif isinstance(message, TimerFired) and message.key == "alone":
@@ -208,8 +214,9 @@ class ShadowHostActor(Actor):
         self.context.tell(self._edges.schedd, ShadowHostHello(
             host_id=self._edges.host_id, owner=self._record.owner, pid=self._edges.pid,
             runs=tuple([run_id for run_id in self._runs if run_id not in self._ended]), unsettled=tuple(self._ended)))
-        for ended in self._ended.values():
-            self.context.tell(self._edges.schedd, ended)
+        for run_id, ended in self._ended.items():
+            if run_id not in self._record.unlogged:
+                self.context.tell(self._edges.schedd, ended)
         for run_id in self._runs:
             if run_id not in self._ended:
                 self.context.tell(_shadow(run_id), ScheddBack())
@@ -268,7 +275,8 @@ class ShadowHostActor(Actor):
 
     def _start(self, order: StartRun) -> None:
         if order.run_id in self._ended:
-            self.context.tell(self._edges.schedd, self._ended[order.run_id])
+            if order.run_id not in self._record.unlogged:
+                self.context.tell(self._edges.schedd, self._ended[order.run_id])
             return
         if order.run_id in self._runs:
             return
@@ -313,12 +321,36 @@ class ShadowHostActor(Actor):
         """A shadow's word for the schedd; an end is kept until it is committed."""
         if isinstance(message, RunEnded):
             self._ended[run_id] = message
+            if run_id in self._runs and not self._edges.logs.is_idle:
+                self._record.unlogged.add(run_id)
+                self._tell_end_when_logged(run_id)
+                return
         elif isinstance(message, ShellData) and message.exit_code >= 0:
             self._shells.pop(message.shell_id, None)
         if self._connected:
             self.context.tell(self._edges.schedd, message)
         else:
             self._maybe_leave()
+
+    def _tell_end_when_logged(self, run_id: str) -> None:
+        """The schedd hears of an end when all that was to be written of the run is: another host, should this one die
+        now, would not know of it."""
+        order = self._runs.get(run_id)
+        if order is None:
+            self._record.unlogged.discard(run_id)
+            return
+        logged = partial(self.context.tell, SHADOW_HOST, RunLogged(run_id))
+        self._edges.logs.when_written([ClassAd.from_bytes(order.job_ad)], logged)
+
+    def _logged(self, run_id: str) -> None:
+        """The events of a run that has ended are written."""
+        unlogged, ended = self._record.unlogged, self._ended.get(run_id)
+        if run_id in unlogged and ended is not None:
+            unlogged.discard(run_id)
+            if self._connected:
+                self.context.tell(self._edges.schedd, ended)
+            else:
+                self._maybe_leave()
 
     def _shadow_crashed(self, run_id: str, reason: str) -> None:
         """Another takes the run up, whose program may still run; after some crashes the run is given up."""
@@ -367,6 +399,7 @@ class ShadowHostActor(Actor):
     def _forget(self, run_id: str) -> None:
         """The run's end is committed."""
         self._ended.pop(run_id, None)
+        self._record.unlogged.discard(run_id)
         self._record.crashes.pop(run_id, None)
         self._gangs.leave(run_id)
         if self._runs.pop(run_id, None) is not None:

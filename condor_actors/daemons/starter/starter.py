@@ -85,7 +85,7 @@ class Starter(Actor):
         self.account: Account | None = None
         self.core = jr.JobRun(
             message.run_id, spec, lease_s=message.lease_s, first_update_s=edges.settings.run.first_update_s,
-            update_s=edges.settings.run.update_interval_s)
+            update_s=edges.settings.run.update_interval_s, has_inputs=bool(message.inputs or message.inputs_digest))
         self.processes: RunProcesses | None = None
         self._question: Delivery | None = question
         self._launched: Launched | None = None

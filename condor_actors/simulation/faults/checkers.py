@@ -9,7 +9,8 @@ secrets in ads) is looked at every :data:`ROUND_S` simulated seconds, and at the
 rule                                 held against
 ===================================  ===========================================================================
 a job runs in one place              each program that starts; of a gang, each node does, and of one run only
-a completion is recorded once        each row of the history, each line of a user log
+a completion is recorded once        each row of the history
+a log tells each event once          each line of a user log, against the lines before it (``log_checker.py``)
 no job is lost                       each row that becomes durable; the end
 store equals memory                  a schedd and a startd that have nothing uncommitted, each round
 no claim past its lease              the claims of each startd, each round
@@ -54,6 +55,7 @@ from condor_actors.daemons.web.pool_watch import PoolWatch
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.faults.lending_checker import LendingChecker
+from condor_actors.simulation.faults.log_checker import LogChecker
 from condor_actors.simulation.faults.partner_checker import PartnerChecker
 from condor_actors.simulation.world.disk import ClaimsOnDisk, LogOnDisk
 from condor_actors.simulation.world.queue_disk import QueueFile
@@ -79,8 +81,6 @@ VACATE_S = 60.0 + 30.0
 """How long a job that was asked to go may take: the policy's KILL, the last signal."""
 
 SECRET = b"5ec4e7"
-ENDS = (b"005 (", b"009 (")
-"""Terminated, aborted."""
 
 
 class Checkers:
@@ -90,7 +90,7 @@ class Checkers:
         self._pool = pool
         self._running: dict[str, dict[str, JobProcess]] = {}
         self._known: dict[str, dict[tuple[int, int], str]] = {name: {} for name in pool.machines}
-        self._logged: set[tuple[str, bytes]] = set()
+        self._logs = LogChecker()
         self._secrets: dict[str, str] = {}
         self.pages_compared = 0
 
@@ -171,12 +171,8 @@ class Checkers:
 
     def logged(self, path: str, data: bytes) -> None:
         """Lines of a user log are durable."""
-        for line in data.split(b"\n"):
-            if line.startswith(ENDS):
-                key = (path, line[5:line.index(b")")])
-                if key in self._logged:
-                    self._pool.violate(f"{path} says twice that a job is done: {line.decode()}")
-                self._logged.add(key)
+        for problem in self._logs.logged(path, data):
+            self._pool.violate(problem)
 
     def claim_stored(self, record: ClaimRecord) -> None:
         """A claim of a startd is durable: no other one has, or had, its secret."""
@@ -356,8 +352,7 @@ class Checkers:
         for job, record in self._pool.jobs.items():
             name, _, number = job.partition("/")
             home = f"/home/{record.owner}/log"
-            key = (f"{name}:{home}", _header(number))
-            if record.completed_s is not None and key not in self._logged:
+            if record.completed_s is not None and not self._logs.is_done(f"{name}:{home}", _header(number)):
                 self._pool.violate(f"the user log does not say that job {job} is done", job)
 
 
@@ -368,6 +363,6 @@ def _policy_lets_go(job: JobProcess) -> bool:
     return isinstance(starter, Starter) and not starter.core.claim_open
 
 
-def _header(number: str) -> bytes:
+def _header(number: str) -> str:
     cluster, _, proc = number.partition(".")
-    return f"{int(cluster):03d}.{int(proc):03d}.000".encode()
+    return f"{int(cluster):03d}.{int(proc):03d}"

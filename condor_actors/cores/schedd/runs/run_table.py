@@ -72,7 +72,9 @@ class RunTable:
             claim = self._claims.held.get(row.claim_id)
             if job is None:
                 continue
-            run = self.runs[row.run_id] = Run(row.run_id, job, row.owner, claim, row.began_s)
+            began_s = job.ad.get_int("JobCurrentStartExecutingDate")
+            run = self.runs[row.run_id] = Run(row.run_id, job, row.owner, claim, row.began_s,
+                                              recorded=began_s >= job.ad.get_int("JobCurrentStartDate") > 0)
             job.run_id = self.gangs.restore(run) if is_gang(job.ad) else row.run_id
             if job.status is JobStatus.IDLE and not is_grid(job):  # released before its run, which was to end, had
                 run.stop = StopRun(run_id=row.run_id, how="hold", reason="its job was held")

@@ -13,6 +13,7 @@ from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.cores.schedd.shadow_host import AssignHost, CheckHost, HostChecked, HostStarted, StartHost
 from condor_actors.effects import Answer, Ask, Send
 from condor_actors.messages.claim import ClaimGranted
+from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, TimerFired
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
 from condor_actors.messages.queue import ActOnJobs, JobAction
@@ -194,6 +195,39 @@ def test_a_run_that_is_told_to_stop_while_its_host_dies_is_stopped_by_the_next(
     told = kinds(schedd.orders("in:2"))
     assert told[:3] == ["become", "take up", "stop"]
     assert set(told[3:]) <= {"stop"}, "a host that has stopped a run does not hear of its start again"
+
+
+def test_what_a_dead_host_had_to_write_is_told_before_what_happens_afterwards(schedd: Schedd) -> None:
+    """A spare stands ready when the owner's host dies, and the job is released before that takes its place."""
+    schedd.arrives("in:1")
+    schedd.submit()
+    schedd.arrives("in:2")  # the next spare
+    schedd.send(ActOnJobs(action=JobAction.HOLD, ids=((1, 0),)))
+    schedd.link_breaks("in:1")
+    schedd.is_dead()
+    schedd.send(ActOnJobs(action=JobAction.RELEASE, ids=((1, 0),)))
+    schedd.time_for_the_next()
+    notices = [notice for message in schedd.heard["in:2"] if isinstance(message, HostOrders)
+               for notice in message.notices]
+    assert [(notice.event, notice.maybe_written) for notice in notices] == [
+        (JobEventType.SUBMIT, True), (JobEventType.JOB_HELD, True), (JobEventType.JOB_RELEASED, True)]
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_notice_that_waits_for_a_host_is_told_once(schedd: Schedd, dies: bool) -> None:
+    schedd.arrives("in:1")
+    schedd.submit()
+    schedd.link_breaks("in:1")
+    schedd.send(ActOnJobs(action=JobAction.HOLD, ids=((1, 0),)))
+    if dies:
+        schedd.is_dead()
+        schedd.time_for_the_next()
+        schedd.arrives("in:2")
+    else:
+        schedd.arrives("in:2", host_id=schedd.core.hosts.by_owner["ann"].host_id, owner="ann")
+    notices = [notice.event for message in schedd.heard["in:2"] if isinstance(message, HostOrders)
+               for notice in message.notices]
+    assert notices == [JobEventType.SUBMIT, JobEventType.JOB_HELD]
 
 
 def test_what_is_settled_is_said_in_the_order_in_which_the_host_asks(schedd: Schedd) -> None:

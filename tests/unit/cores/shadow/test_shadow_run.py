@@ -47,8 +47,13 @@ class Bench:
     def tell(self, event: Any) -> None:
         self.out += self.run.handle(event, 1001.0)
 
-    def reattached(self) -> None:
-        self.tell(Answer("reattach", Reattached(run_id="1.0#1", pid=7, ended=False)))
+    def reattached(self, **known: Any) -> None:
+        self.tell(Answer("reattach", Reattached(run_id="1.0#1", pid=7, ended=False, **known)))
+
+    def logged(self, *events: JobEventType) -> list[tuple[int, float, bool]]:
+        """Events with their times, and whether the log is looked into first."""
+        return [(each.event, each.when_s, each.again) for each in self.out
+                if isinstance(each, Log) and each.event in events]
 
     @property
     def ends(self) -> list[str]:
@@ -227,16 +232,17 @@ def test_a_program_that_is_heard_of_only_when_it_has_ended_was_started(reattach:
         bench.tell(InputsReady(entries=()))
         bench.tell(Answer("activate", Activated(run_id="1.0#1")))
     bench.tell(RunExited(run_id="1.0#1", cause="exited" if code >= 0 else "start-failed", usage=Usage(wall_s=5.0),
-                         when_s=1000.0, exit_code=code))
+                         when_s=1000.0, exit_code=code, began_s=995.0 if code >= 0 else 0.0))
     assert bench.run.attributes.get_int("NumJobStarts") == starts
-    assert executed(bench) == ([995.0] if starts and not reattach else [])
+    assert bench.logged(JobEventType.EXECUTE) == ([(JobEventType.EXECUTE, 995.0, reattach)] if starts else [])
     assert len(bench.ends) == 1
 
 
 def test_a_start_that_was_counted_before_the_schedd_died_is_not_counted_again() -> None:
     bench = Bench()
     bench.run.job.update({"NumJobStarts": 4, "JobCurrentStartDate": 900, "JobCurrentStartExecutingDate": 950})
-    bench.tell(RunExited(run_id="1.0#1", cause="exited", usage=Usage(wall_s=5.0), when_s=1000.0, exit_code=0))
+    bench.tell(RunExited(run_id="1.0#1", cause="exited", usage=Usage(wall_s=5.0), when_s=1000.0, exit_code=0,
+                         began_s=950.0))
     assert bench.run.attributes.get_int("NumJobStarts") == 4
 
 
@@ -246,10 +252,48 @@ def test_a_start_whose_news_was_lost_with_the_link_is_logged_when_the_run_is_fou
     bench.tell(Answer("activate", Activated(run_id="1.0#1")))
     bench.tell(PeerDown(node="<e:1>", reason="cut"))
     bench.tell(TimerFired(key="reattach"))
-    bench.reattached()
-    assert (executed(bench), bench.run.attributes.get_int("NumJobStarts")) == ([1001.0], 1)
-    bench.tell(RunBegan(run_id="1.0#1", when_s=1002.0, pid=7, scratch_dir="/scratch"))
+    bench.reattached(began_s=1000.5)
+    assert (executed(bench), bench.run.attributes.get_int("NumJobStarts")) == ([1000.5], 1)
+    bench.tell(RunBegan(run_id="1.0#1", when_s=1000.5, pid=7, scratch_dir="/scratch"))
     assert len(executed(bench)) == 1
+
+
+PAUSES = ((990.0, True, 3), (995.0, False, 3))
+SUSPENSIONS = (JobEventType.JOB_SUSPENDED, JobEventType.JOB_UNSUSPENDED)
+
+
+def test_what_a_dead_shadow_may_not_have_written_is_looked_for_and_written() -> None:
+    """Its start, the files before it, and each time that it stood still."""
+    bench = Bench()
+    bench.reattached(began_s=980.0, scratch_dir="/scratch", has_inputs=True, pauses=PAUSES)
+    assert bench.logged(JobEventType.FILE_TRANSFER, JobEventType.EXECUTE, *SUSPENSIONS) == [
+        (JobEventType.FILE_TRANSFER, 980.0, True), (JobEventType.EXECUTE, 980.0, True),
+        (JobEventType.JOB_SUSPENDED, 990.0, True), (JobEventType.JOB_UNSUSPENDED, 995.0, True)]
+
+
+def test_what_happened_while_the_link_was_cut_is_written_once() -> None:
+    bench = Bench(reattach=False)
+    bench.tell(InputsReady(entries=()))
+    bench.tell(Answer("activate", Activated(run_id="1.0#1")))
+    bench.tell(RunBegan(run_id="1.0#1", when_s=980.0, pid=7, scratch_dir="/scratch"))
+    bench.tell(RunProgress(run_id="1.0#1", usage=Usage(), state="suspended", since_s=990.0))
+    bench.tell(PeerDown(node="<e:1>", reason="cut"))
+    bench.tell(TimerFired(key="reattach"))
+    bench.reattached(began_s=980.0, pauses=(*PAUSES, (997.0, True, 1)))
+    bench.tell(RunProgress(run_id="1.0#1", usage=Usage(), state="suspended", since_s=997.0))
+    assert bench.logged(JobEventType.EXECUTE, *SUSPENSIONS) == [
+        (JobEventType.EXECUTE, 980.0, False), (JobEventType.JOB_SUSPENDED, 990.0, False),
+        (JobEventType.JOB_UNSUSPENDED, 995.0, False), (JobEventType.JOB_SUSPENDED, 997.0, False)]
+    assert bench.run.suspended
+
+
+def test_a_start_that_the_queue_has_known_for_long_is_not_looked_for() -> None:
+    """After a restart of the schedd nobody reads the logs of all jobs that run back to their starts."""
+    bench = Bench()
+    bench.run.job.update({"NumJobStarts": 1, "JobCurrentStartDate": 100, "JobCurrentStartExecutingDate": 100})
+    bench.reattached(began_s=100.0)
+    assert bench.run.began
+    assert not executed(bench)
 
 
 @pytest.mark.parametrize(("local", "outcome"), [(True, "hold"), (False, "failed")])

@@ -71,6 +71,20 @@ def test_what_its_images_name_meant_is_told_when_it_begins_and_again() -> None:
     assert [message.image_digest for message in bench.said()] == [digest]
 
 
+def test_another_shadow_hears_what_one_before_it_may_not_have_written() -> None:
+    bench = Bench().running()
+    bench.tell(SuspendRun(run_id=RUN))
+    since_s = bench.now_s
+    assert [(message.state, message.since_s) for message in bench.said()] == [("suspended", since_s)]
+    bench.tell(ContinueRun(run_id=RUN))
+    bench.tell(ReattachRun(claim_id="c", secret="s", run_id=RUN))
+    (found,) = [effect.message for effect in bench.out if isinstance(effect, jr.ReturnTo)]
+    assert (found.began_s, found.scratch_dir, found.ended) == (102.0, "/scratch", False)
+    assert found.pauses == ((since_s, True, 1), (since_s + 1.0, False, 1))
+    exited = bench.ended()
+    assert exited.began_s == 102.0
+
+
 def test_the_plain_way() -> None:
     bench = Bench()
     assert [type(effect).__name__ for effect in bench.out] == ["Activity", "Prepare"]

@@ -51,6 +51,26 @@ def test_the_log_of_all_jobs(tmp_path: Path) -> None:
     assert not (pool.home / "log").exists()
 
 
+def test_a_start_is_in_the_log_of_all_jobs_once_whoever_tells_of_it(tmp_path: Path) -> None:
+    """The schedd is started anew, and the shadow, or another in its place, says again that the program executes."""
+    log = tmp_path / "EventLog"
+    pool = pool_with(tmp_path, EVENT_LOG=str(log))
+    cluster = pool.submit()
+    pool.match(1)
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run(2.0)
+    pool.kill_host(pool.owner_host_pid())
+    pool.kill_schedd()
+    pool.start_schedd()
+    pool.schedd._edges.records.settings = record_settings(
+        load_config(files=[], environ={}, overrides={"EVENT_LOG": str(log)}))
+    pool.run(30.0)
+    pool.execute.finish(f"{cluster}.0#1")
+    pool.run(5.0)
+    heads = [line[:3] for line in log.read_text().splitlines() if line[3:5] == " ("]
+    assert heads == ["000", "001", "005"]
+
+
 def test_the_log_is_put_aside_when_it_has_grown(tmp_path: Path) -> None:
     log = tmp_path / "EventLog"
     pool = pool_with(tmp_path, EVENT_LOG=str(log), EVENT_LOG_MAX_SIZE="1000", EVENT_LOG_MAX_ROTATIONS="2")
