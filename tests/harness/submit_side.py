@@ -135,7 +135,8 @@ class PlayedExecute(Actor):
         now_s = self.context.now_s()
         exited = RunExited(run_id=self.runs[run_id][0].run_id, cause=cause, when_s=now_s,
                            usage=Usage(user_cpu_s=1.5, wall_s=2.0, memory_kib=2048),
-                           began_s=self.began.pop(run_id, now_s - 2.0 if exit_code >= 0 else 0.0), exit_code=exit_code, exit_signal=exit_signal, outputs=outputs, **more)
+                           began_s=self.began.pop(run_id, now_s - 2.0 if exit_code >= 0 else 0.0),
+                           exit_code=exit_code, exit_signal=exit_signal, outputs=outputs, **more)
         self.exits[run_id] = exited
         self.tell_shadow(run_id, exited)
 
