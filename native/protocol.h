@@ -77,7 +77,7 @@ enum {
     OP_FORK = 1013,        /* a channel for a new member of the family comes beside the answer; argument 0: it may be
                             * one that goes straight home (CONTROL_MEMBER); argument 1: how many processes come back.
                             * -EINPROGRESS: a checkpoint of the family begins; after it */
-    OP_REAL_PID = 1015,    /* pid of another member; result: its number where it runs */
+    OP_REAL_PID = 1015,    /* pid of another member; result: its number where it runs; argument 1: the other way */
     OP_EXEC = 1016,        /* close the descriptors marked close-on-exec */
     OP_PATH_OF = 1017,     /* fd; out: its path at home */
     OP_BEGIN = 1018,       /* a restarted program is about to go on; argument 0: how many processes come back: answered

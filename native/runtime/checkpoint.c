@@ -13,6 +13,7 @@
 #include "dirty.h"
 #include "memory.h"
 #include "park.h"
+#include "pending.h"
 #include "plan.h"
 #include "process.h"
 #include "shared.h"
@@ -70,7 +71,7 @@ static void write_alone(struct thread *self)
     lock(&passed_fd_lock);
     long no_file = ask_starter(CONTROL_FILE, failed);
     struct image_room *m = image_room(failed == 1);
-    failed = no_file < 0 ? no_file : !m ? -ENOMEM : plan_image(m, NULL, &count);
+    failed = no_file < 0 ? no_file : !all_signals_taken() ? -E2BIG : !m ? -ENOMEM : plan_image(m, NULL, &count);
     if (!failed)
         failed = write_part(m, count);
     if (!failed)
@@ -135,7 +136,11 @@ void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo
     shared_write_all(self);
     save_timers();
     self->state = THREAD_PARKED;
+    self->takes_checkpoint = true;
     long gathered = gather_family(self);
+    forget_signals();
+    if (gathered >= 0)
+        gather_signals(self, phase + 1);
     if (gathered == GATHER_ALONE)
         write_alone(self);
     else if (!gathered)
@@ -145,4 +150,7 @@ void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo
     if (gathered < 0)
         drop_wishes(self);
     release_others(phase);
+    if (gathered >= 0)
+        give_back_signals(self);
+    self->takes_checkpoint = false;
 }

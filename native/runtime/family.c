@@ -25,12 +25,13 @@
 #include "time.h"
 #include "user.h"
 
-enum { CHILDREN = 1024, ROBUST_HEAD_BYTES = 3 * sizeof(long), USAGE_WORDS = 18, STOPPED = 0x7f, CONTINUED = 0xffff, SIGNAL_OF_STATUS = 0x7f };
+enum { CHILDREN = 1024, CHILDREN_GONE = 64, ROBUST_HEAD_BYTES = 3 * sizeof(long), USAGE_WORDS = 18, STOPPED = 0x7f, CONTINUED = 0xffff, SIGNAL_OF_STATUS = 0x7f };
 
 struct lock children_lock;
 static struct child {
     int virtual_id, real_id; /* 0: unused */
-} children[CHILDREN] GUARDED_BY(children_lock);
+} children[CHILDREN] GUARDED_BY(children_lock), gone[CHILDREN_GONE] GUARDED_BY(children_lock);
+static unsigned gone_next GUARDED_BY(children_lock);
 
 static struct child *child_of(int virtual_id) REQUIRES(children_lock);
 static struct child *child_of(int virtual_id)
@@ -118,6 +119,7 @@ void forget_children(void)
 {
     lock(&children_lock);
     memset(children, 0, sizeof children);
+    memset(gone, 0, sizeof gone);
     unlock(&children_lock);
 }
 
@@ -128,11 +130,44 @@ static int virtual_child_id(int real_id, bool forget)
     for (size_t i = 0; i < CHILDREN; i++)
         if (children[i].real_id == real_id) {
             found = children[i].virtual_id;
-            if (forget)
-                children[i].real_id = 0;
+            if (!forget)
+                continue;
+            gone[gone_next++ % CHILDREN_GONE] = children[i];
+            children[i].real_id = 0;
         }
     unlock(&children_lock);
     return found;
+}
+
+/* A child, or one that was waited for just now: its signal may come after that. 0: none. */
+static int virtual_kin_id(int real_id)
+{
+    int found = 0;
+    lock(&children_lock);
+    for (size_t i = 0; i < CHILDREN_GONE; i++)
+        if (gone[i].real_id == real_id)
+            found = gone[i].virtual_id;
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id == real_id)
+            found = children[i].virtual_id;
+    unlock(&children_lock);
+    return found;
+}
+
+/* Who sent a signal, as the program knows the process. */
+int virtual_sender(int real_id)
+{
+    if (!process.restarted || real_id <= 1) /* the numbers are the kernel's */
+        return real_id;
+    if (real_id == process.real_id)
+        return process.start.virtual_pid;
+    int found = virtual_kin_id(real_id);
+    if (!found && process.helper && real_id == process.parent_real_id)
+        found = process.start.parent_pid;
+    struct request request = {.call = OP_REAL_PID, .arguments = {real_id, 1}};
+    if (!found)
+        found = (int)ask(current_thread(), &request, NULL, 0, NULL, 0, NULL);
+    return found > 0 ? found : real_id;
 }
 
 /* What a fork holds, so that no other thread is in the middle of what the child gets a copy of. */
@@ -196,6 +231,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     lock(&children_lock);
     int id = new_virtual_id((int)SYSTEM(__NR_getpid));
     memset(children, 0, sizeof children);
+    memset(gone, 0, sizeof gone);
     unlock(&children_lock);
     process.helper = true;
     process.executed = false;
@@ -365,8 +401,8 @@ long do_waitid(struct trap *t)
     return t->a[2] && copy_user((void *)t->a[2], &info, sizeof info) ? -EFAULT : 0;
 }
 
-/* A signal to another member: its parent knows it, and so may its children; else home does. */
-long signal_member(int virtual_id, int number)
+/* A signal to another member, with INFO, or NULL: its parent knows it, and so may its children; else home does. */
+long signal_member(int virtual_id, int number, const struct siginfo *info)
 {
     if (!process.family || virtual_id <= 1)
         return -ESRCH;
@@ -379,5 +415,5 @@ long signal_member(int virtual_id, int number)
     if (real <= 1)
         return -ESRCH;
     settle_writes(current_thread());
-    return SYSTEM(__NR_kill, real, number);
+    return info ? SYSTEM(__NR_rt_sigqueueinfo, real, number, info) : SYSTEM(__NR_kill, real, number);
 }

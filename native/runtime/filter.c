@@ -164,7 +164,7 @@ static void emit_runtimes_calls(void)
         ANSWER(SECCOMP_RET_ALLOW);
     }
     /* Signals to the process itself, or to its family, and to no other. */
-    static const uint16_t senders[] = {__NR_tgkill, __NR_rt_tgsigqueueinfo, __NR_kill};
+    static const uint16_t senders[] = {__NR_tgkill, __NR_rt_tgsigqueueinfo, __NR_kill, __NR_rt_sigqueueinfo};
     for (size_t i = 0; i < COUNT(senders); i++) {
         SKIP_UNLESS_EQUAL(senders[i], process.family ? 5 : 4);
         LOAD_LOW(0);

@@ -213,17 +213,16 @@ static bool is_orphan(const struct revival *r, const struct member_image *who)
     return true;
 }
 
-/* That children have ended was told to the program before it was saved, or is in what it was saved with. */
+/* That children have ended was told to the program before it was saved, or is in what it was saved with; and what the
+ * runtime started for a moment, here or before, is not the program's business. */
 static void wait_for_ended(struct revival *r) REQUIRES(one_thread);
 static void wait_for_ended(struct revival *r)
 {
     struct siginfo info;
-    bool any = false;
-    for (uint32_t i = 0; i < r->family->members; i++) {
+    for (uint32_t i = 0; r->family && i < r->family->members; i++) {
         const struct member_image *who = &r->members[i];
         if (!who->has_ended || who->parent_pid != process.start.virtual_pid)
             continue;
-        any = true;
         while (SYSTEM(__NR_waitid, P_PID, real_child_id(who->virtual_pid), &info, WEXITED | WNOWAIT, 0) == -EINTR)
             ;
     }
@@ -233,10 +232,8 @@ static void wait_for_ended(struct revival *r)
         void *restorer;
         uint64_t mask;
     } ignore = {(void *)1, 0, NULL, 0}, none = {0};
-    if (any) { /* the kernel forgets what is pending of a signal that is ignored */
-        SYSTEM(__NR_rt_sigaction, SIGCHLD, &ignore, 0, MASK_BYTES);
-        SYSTEM(__NR_rt_sigaction, SIGCHLD, &none, 0, MASK_BYTES);
-    }
+    SYSTEM(__NR_rt_sigaction, SIGCHLD, &ignore, 0, MASK_BYTES); /* the kernel forgets what is pending of such a signal */
+    SYSTEM(__NR_rt_sigaction, SIGCHLD, &none, 0, MASK_BYTES);
 }
 
 /* Starts the processes that this one is the parent of. */
@@ -244,9 +241,7 @@ void kin_start(struct revival *r, struct thread *self)
 {
     forget_children();
     remember_ids(r);
-    if (!r->family)
-        return;
-    for (uint32_t i = 0; i < r->family->members; i++) {
+    for (uint32_t i = 0; r->family && i < r->family->members; i++) {
         const struct member_image *who = &r->members[i];
         bool orphan = !process.helper && is_orphan(r, who);
         if (!orphan && (who->parent_pid != process.start.virtual_pid || who == r->members))

@@ -1,17 +1,26 @@
 /* Parking: all threads but one stand still in their own signal handlers while a checkpoint is taken. */
 #include "park.h"
 
+#include "pending.h"
 #include "process.h"
 
 volatile uint32_t checkpoint_phase ATOMIC; /* even: none; odd: the number of the one that is being taken */
 static volatile uint32_t parked_count ATOMIC;
+static volatile uint32_t bell ATOMIC; /* rung for those who are parked */
+static volatile uint32_t signals_wanted ATOMIC; /* by the checkpoint of that number */
+static volatile uint32_t signals_told ATOMIC; /* by how many threads */
 
 void save_thread(struct thread *self, struct ucontext *frame)
 {
     self->frame = frame;
     SYSTEM(__NR_arch_prctl, ARCH_GET_FS, &self->fs_base);
     SYSTEM(__NR_arch_prctl, ARCH_GET_GS, &self->gs_base);
-    SYSTEM(__NR_rt_sigpending, &self->pending, MASK_BYTES);
+}
+
+static void ring(void)
+{
+    __atomic_add_fetch(&bell, 1, __ATOMIC_SEQ_CST);
+    wake_all(&bell);
 }
 
 void park(struct thread *self, struct ucontext *frame, uint32_t phase)
@@ -20,8 +29,35 @@ void park(struct thread *self, struct ucontext *frame, uint32_t phase)
     __atomic_store_n(&self->state, THREAD_PARKED, __ATOMIC_RELEASE);
     __atomic_add_fetch(&parked_count, 1, __ATOMIC_RELEASE);
     wake_all(&parked_count);
-    while (__atomic_load_n(&checkpoint_phase, __ATOMIC_ACQUIRE) == phase)
-        wait_while(&checkpoint_phase, phase);
+    for (;;) {
+        uint32_t seen = __atomic_load_n(&bell, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&checkpoint_phase, __ATOMIC_SEQ_CST) != phase)
+            break;
+        if (__atomic_load_n(&signals_wanted, __ATOMIC_SEQ_CST) == phase && self->signals_taken != phase) {
+            take_signals(self, false);
+            self->signals_taken = phase;
+            __atomic_add_fetch(&signals_told, 1, __ATOMIC_SEQ_CST);
+            wake_all(&signals_told);
+        }
+        wait_while(&bell, seen);
+    }
+    if (self->signals_taken == phase)
+        give_back_signals(self);
+}
+
+/* All are parked: what was sent to the program and not taken goes into the image. */
+void gather_signals(struct thread *self, uint32_t phase)
+{
+    uint32_t others = 0, told;
+    forget_signals();
+    take_signals(self, true);
+    for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++)
+        others += thread_at(slot) != self && thread_at(slot)->state == THREAD_PARKED;
+    __atomic_store_n(&signals_told, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&signals_wanted, phase, __ATOMIC_SEQ_CST);
+    ring();
+    while ((told = __atomic_load_n(&signals_told, __ATOMIC_SEQ_CST)) < others)
+        wait_while(&signals_told, told);
 }
 
 /* The coordinator says that threads live again, not they themselves: one that has not woken yet must not look
@@ -31,8 +67,8 @@ void release_others(uint32_t phase)
     for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++)
         if (thread_at(slot)->state == THREAD_PARKED)
             thread_at(slot)->state = THREAD_LIVE;
-    __atomic_store_n(&checkpoint_phase, phase + 2, __ATOMIC_RELEASE);
-    wake_all(&checkpoint_phase);
+    __atomic_store_n(&checkpoint_phase, phase + 2, __ATOMIC_SEQ_CST);
+    ring();
 }
 
 /* One look at all threads. Returns whether all are parked. */

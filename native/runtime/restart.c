@@ -19,6 +19,7 @@
 #include "memory.h"
 #include "own_proc.h"
 #include "park.h"
+#include "pending.h"
 #include "plan.h"
 #include "process.h"
 #include "restart.h"
@@ -134,9 +135,8 @@ static void come_back(void *argument)
     SYSTEM(__NR_set_tid_address, self->clear_at_exit);
     if (self->robust_list)
         SYSTEM(__NR_set_robust_list, self->robust_list, self->robust_size);
-    for (int number = 1; number <= SIGNAL_COUNT; number++)
-        if ((self->pending & ~RESERVED_SIGNALS) & SIGNAL_BIT(number))
-            SYSTEM(__NR_tgkill, process.real_id, self->real_id, number);
+    give_back_signals(self);
+    self->takes_checkpoint = false;
     self->state = THREAD_LIVE;
     uint32_t back = __atomic_add_fetch(&threads_back, 1, __ATOMIC_SEQ_CST);
     if (back == threads_live) { /* the last one: everybody is here */

@@ -13,8 +13,10 @@
 #include "groups.h"
 #include "news.h"
 #include "owned.h"
+#include "pending.h"
 #include "process.h"
 #include "text.h"
+#include "time.h"
 #include "user.h"
 
 enum {
@@ -245,6 +247,7 @@ void on_signal(int number, struct siginfo *info, void *context)
     }
     if (info->si_code <= 0 && info->_sifields._kill._pid != process.real_id)
         note_news();
+    name_sender(info);
     deliver(self, number, &action, info, frame);
 }
 
@@ -415,21 +418,22 @@ long do_rt_sigtimedwait(struct trap *t)
         return -EINVAL;
     if (copy_user(&set, (void *)t->a[0], MASK_BYTES) || (t->a[2] && copy_user(&limit, (void *)t->a[2], sizeof limit)))
         return -EFAULT;
+    if (t->a[2] && !valid_time(&limit))
+        return -EINVAL;
+    int64_t end = t->a[2] ? wait_left(t, &limit) : 0;
     set &= ~RESERVED_SIGNALS;
     long a[6] = {(long)&set, (long)&info, (long)(t->a[2] ? &limit : NULL), MASK_BYTES};
     mask |= set; /* taken here, not by a handler */
     long result = interruptible_system(__NR_rt_sigtimedwait, a, &mask);
+    if (result == -EINTR && t->a[2])
+        remember_wait(t, end);
     if (result == -EINTR)
         return -RESTART_UNHANDLED;
+    if (result > 0)
+        name_sender(&info);
     if (result > 0 && t->a[1] && copy_user((void *)t->a[1], &info, sizeof info))
         return -EFAULT;
     return result;
-}
-
-/* Whom a pid names: the program itself, or none that it may signal. */
-static bool means_self(long id)
-{
-    return id == process.start.virtual_pid || id == 0;
 }
 
 long do_kill(struct trap *t)
@@ -443,7 +447,7 @@ long do_kill(struct trap *t)
         return SYSTEM(__NR_kill, process.real_id, number);
     if (id <= 0)
         return id == INT32_MIN ? -ESRCH : signal_group(t->self, id == -1 ? -1 : (int)-id, (int)number);
-    long result = signal_member((int)id, (int)number);
+    long result = signal_member((int)id, (int)number, NULL);
     return result == -ESRCH && id == 1 ? -EPERM : result;
 }
 
@@ -477,9 +481,23 @@ static long queue(int id, int number, const void *from)
     return real ? SYSTEM(__NR_rt_tgsigqueueinfo, process.real_id, real, number, &info) : -ESRCH;
 }
 
+/* To a process: any of its threads may take it. */
 long do_rt_sigqueueinfo(struct trap *t)
 {
-    return means_self((int)t->a[0]) ? queue((int)t->a[0], (int)t->a[1], (void *)t->a[2]) : -ESRCH;
+    int id = (int)t->a[0], number = (int)t->a[1];
+    struct siginfo info;
+    if (copy_user(&info, (void *)t->a[2], sizeof info))
+        return -EFAULT;
+    if ((info.si_code >= 0 || info.si_code == SI_TKILL) && id != t->self->virtual_id)
+        return -EPERM; /* only the kernel says such things, and a process to itself */
+    if (number < 0 || number > SIGNAL_COUNT)
+        return -EINVAL;
+    if (number == CHECKPOINT_SIGNAL)
+        return 0;
+    info.si_signo = number;
+    if (id != process.start.virtual_pid)
+        return id > 0 ? signal_member(id, number, &info) : -ESRCH;
+    return SYSTEM(__NR_rt_sigqueueinfo, process.real_id, number, &info);
 }
 
 long do_rt_tgsigqueueinfo(struct trap *t)

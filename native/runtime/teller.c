@@ -7,6 +7,7 @@
 #include "family.h"
 #include "image.h"
 #include "kin.h"
+#include "pending.h"
 #include "process.h"
 #include "trap.h"
 
@@ -141,6 +142,8 @@ void write_with_family(struct thread *self, bool first)
     lock(&passed_fd_lock);
     if (!broker_lists())
         failed = -EPERM;
+    if (!failed && !all_signals_taken())
+        failed = -E2BIG;
     if (!failed)
         failed = describe_files(self);
     if (!failed)

@@ -25,8 +25,9 @@ struct thread {
     void *robust_list;
     size_t robust_size;
     uint64_t fs_base, gs_base;   /* saved while parked */
-    uint64_t pending;            /* signals that had not come through when it was parked */
     uint32_t asked_to_park;      /* the checkpoint's number; the coordinator's business */
+    uint32_t signals_taken;      /* the checkpoint's number, too; its own business */
+    bool takes_checkpoint;
     bool asked_to_leave;         /* for an exec; the business of the thread that executes */
     uint64_t hidden_mask;        /* reserved signals the program thinks blocked */
     bool restore_mask;           /* as sigsuspend: the mask to put into the next frame */

@@ -76,6 +76,14 @@ void remember_wait(struct trap *t, int64_t end_ns)
     t->self->resume.deadline_ns = end_ns;
 }
 
+/* Makes of LIMIT, how long a wait lasts, what is left of it. Returns its end. */
+int64_t wait_left(struct trap *t, struct __kernel_timespec *limit)
+{
+    int64_t end_ns = wait_end(t, nanoseconds(limit));
+    *limit = spec(end_ns - monotonic_ns());
+    return end_ns;
+}
+
 static long sleep_until(struct trap *t, long clock, int64_t end_ns, bool relative, void *left_to)
 {
     struct __kernel_timespec until =
@@ -142,8 +150,7 @@ long do_futex(struct trap *t)
         return -EINVAL;
     int64_t end = 0;
     if (command == FUTEX_WAIT) {
-        end = wait_end(t, nanoseconds(&limit));
-        limit = spec(end - monotonic_ns());
+        end = wait_left(t, &limit);
     } else if (!(t->a[1] & FUTEX_CLOCK_REALTIME)) {
         limit = this_machines(&limit);
     }

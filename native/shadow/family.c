@@ -410,15 +410,21 @@ long serve_part_written(struct work *w)
     return result == PARKED ? family_wait(w, -1) : result;
 }
 
-/* The number where it runs of the member that calls itself so. */
+/* The number where it runs of the member that calls itself so, or the other way. */
 long serve_real_pid(struct work *w)
 {
     struct session *root = w->session->root;
     long found = -ESRCH;
     pthread_mutex_lock(&table_lock);
     for EACH_MEMBER (s, root)
-        if (s->greeted && s->virtual_pid == ARGUMENT(0))
-            found = s->real_pid;
+        if (s->greeted && (ARGUMENT(1) ? s->real_pid : s->virtual_pid) == ARGUMENT(0))
+            found = ARGUMENT(1) ? s->virtual_pid : s->real_pid;
+    uint32_t known = root->ended_count < MOST_ENDED ? root->ended_count : MOST_ENDED;
+    for (uint32_t i = 1; i <= known && ARGUMENT(1) && found < 0; i++) { /* its signal may be taken after its end */
+        const struct membership *gone = &root->ended[(root->ended_count - i) % MOST_ENDED];
+        if (gone->real_pid == ARGUMENT(0))
+            found = gone->pid;
+    }
     pthread_mutex_unlock(&table_lock);
     return found;
 }

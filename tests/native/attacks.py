@@ -21,7 +21,7 @@ from native.generate import parse
 NATIVE = Path(__file__).parents[2] / "native"
 DIES = "signal 31"
 GOOD = "errno 200"
-SENDERS = {"tgkill", "rt_tgsigqueueinfo", "kill"}
+SENDERS = {"tgkill", "rt_tgsigqueueinfo", "kill", "rt_sigqueueinfo"}
 GROUPS = {"setpgid"}
 """Of a family: the kernel lets a process put itself and its children into groups, and nobody else."""
 ALL_BITS = [1 << bit for bit in range(32)]
