@@ -5,7 +5,7 @@ BIN    := $(CURDIR)/$(VENV)/bin
 STAMP  := $(VENV)/.installed
 NATIVE := $(shell find native -type f -not -name '*.o' 2>/dev/null)
 
-.PHONY: demo test install bytecode manual lint types docs seeds fuzz mutants soak bench clean wheel
+.PHONY: demo test install bytecode manual lint types docs seeds fuzz families mutants soak bench clean wheel
 .DEFAULT_GOAL := install
 
 install: bytecode manual     ## virtual environment with everything built, condor_* in .venv/bin
@@ -38,6 +38,9 @@ seeds: install               ## simulated pools of twenty machines, every fault 
 fuzz: install                ## every parser, the native shadow and its journal, a minute each (SECONDS=number OTHERS=number SEED=number)
 	$(BIN)/python -m tests.fuzz.parsers --seconds $(or $(SECONDS),60) $(if $(OTHERS),--others $(OTHERS)) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.native.fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
+
+families: install           ## random families of processes, moved at random moments (CHECKPOINTS=number SEED=number)
+	$(BIN)/python -m tests.native.random_families --checkpoints $(or $(CHECKPOINTS),1000) --seed $(or $(SEED),1)
 
 mutants: install             ## bugs put into the code on purpose, each of which its own tests must notice (ONLY=name)
 	./etc/install-system-packages test

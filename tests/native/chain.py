@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import select
@@ -108,6 +109,17 @@ class Chain:
             raise Stuck(f"none of {kinds} came")
         return event
 
+    def asked_for_image(self) -> ShadowEvent:
+        """Ask for a checkpoint, and again when a member could not park in time; return its event, or the end's."""
+        assert self.process
+        while True:
+            self.process.send_signal(CHECKPOINT_SIGNAL)
+            event = self.expect(EventKind.IMAGE, EventKind.ENDED, EventKind.NO_IMAGE)
+            while event.kind is EventKind.NO_IMAGE and event.value != errno.EAGAIN:
+                event = self.expect(EventKind.IMAGE, EventKind.ENDED, EventKind.NO_IMAGE)
+            if event.kind is not EventKind.NO_IMAGE:
+                return event
+
     def live(self, links: int, pause_s: float) -> Life:
         """Run to the end with at most LINKS checkpoints, about PAUSE_S apart."""
         self.start(runtime_path())
@@ -122,8 +134,7 @@ class Chain:
             if done >= links:
                 raise Stuck("the program did not end")
             self.host.vacate(self.session)
-            self.process.send_signal(CHECKPOINT_SIGNAL)
-            if self.expect(EventKind.IMAGE, EventKind.ENDED).kind is EventKind.ENDED:
+            if self.asked_for_image().kind is EventKind.ENDED:
                 break
             self.expect(EventKind.ENDED)
             assert self.process.wait(DEADLINE_S) == MOVED

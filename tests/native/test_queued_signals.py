@@ -9,7 +9,6 @@ import pytest
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
-from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 
 from .chain import DEADLINE_S, Chain
 from .conftest import Compile
@@ -39,8 +38,7 @@ def test_signals_that_wait_are_there_after_a_checkpoint(compiled: Compile, tmp_p
     chain.expect(EventKind.STARTED)
     images = 0
     while not chain.until(EventKind.ENDED, within_s=0.01):  # far more often than what it waits for lasts
-        chain.process.send_signal(CHECKPOINT_SIGNAL)
-        if chain.expect(EventKind.IMAGE, EventKind.ENDED).kind is EventKind.ENDED:
+        if chain.asked_for_image().kind is EventKind.ENDED:
             break
         images += 1
     assert chain.process.wait(DEADLINE_S) == 0
