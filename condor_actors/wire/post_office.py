@@ -244,7 +244,7 @@ class PostOffice:
         if self.tls.revoked(parsed.realm) is None:
             raise BadNode(f"{node} is in the pool {parsed.realm}, which is no partner of this one (condor_flock list)")
         if parsed.realm and self.gateways:
-            return ThroughGateway(self._reactor, self.tls, self.gateways, parsed)
+            return ThroughGateway(self._reactor, self.tls, self.gateways, parsed, self._prefer)
         return direct(self._reactor, parsed)
 
     def connect(self, node: str) -> Deferred[IProtocol]:
@@ -456,6 +456,11 @@ class PostOffice:
             self.tls = TlsDoor(credentials)
         else:
             self.tls.renew(credentials)
+
+    def _prefer(self, gateway: TlsNode) -> None:
+        """A gateway had a way: it is asked first from now on, so that one that gives no answer costs its time once."""
+        if gateway in self.gateways:
+            self.gateways = (gateway, *(each for each in self.gateways if each != gateway))
 
     def partners(self) -> tuple[KnownPartner, ...]:
         """The pools that are trusted now."""

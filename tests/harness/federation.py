@@ -1,6 +1,7 @@
 """Two pools whose machines cannot reach one another, and their gateways.
 
 Each pool has a wire of its own, and the same private addresses as the other; only the gateways hang on a third wire.
+One of math's stands by.
 Nothing is forwarded between the wires: a packet from a machine of one pool cannot get to one of the other.
 """
 
@@ -16,6 +17,7 @@ from tests.harness.namespaces import Machine, Wire, a_wire
 __all__ = ["Federation", "a_federation", "introduce"]
 
 GATEWAY = "GATEWAY_HOST = 10.88.7.2\n"
+TWO_GATEWAYS = "GATEWAY_HOST = 10.88.7.2, 10.88.7.3\n"
 BOTH_WAYS = "GATEWAY.BIND_ALL_INTERFACES = true\n"
 
 
@@ -27,12 +29,13 @@ class Federation:
     outside: Wire
     math: Machine
     math_gateway: Machine
+    standby: Machine
     physics: Machine
     physics_gateway: Machine
 
     def machines(self) -> tuple[Machine, ...]:
         """All of them."""
-        return self.math, self.math_gateway, self.physics, self.physics_gateway
+        return self.math, self.math_gateway, self.standby, self.physics, self.physics_gateway
 
     def logs(self, lines: int = 12) -> str:
         """The ends of all logs."""
@@ -51,15 +54,18 @@ def a_federation() -> Iterator[Federation]:
     """Of the gateways only that of physics dials: math's is behind a firewall that lets it in, so to say."""
     with a_wire("m") as first, a_wire("p") as second, a_wire("z") as outside:
         math = first.manager(
-            "math", f"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD\nFLOCK_TO = physics\n{GATEWAY}", "math")
+            "math", f"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD\nFLOCK_TO = physics\n{TWO_GATEWAYS}",
+            "math")
         physics = second.manager("physics", f"FLOCK_FROM = math\n{GATEWAY}", "physics")
         made = Federation(
             inside=first, outside=outside, math=math, physics=physics,
             math_gateway=first.member(math, "mathgate", "master,gateway",
-                                      f"{GATEWAY}{BOTH_WAYS}FLOCK_TO = physics\n", outside),
+                                      f"{TWO_GATEWAYS}{BOTH_WAYS}FLOCK_TO = physics\n", outside),
+            standby=first.member(math, "standby", "master,gateway",
+                                 f"{TWO_GATEWAYS}{BOTH_WAYS}FLOCK_TO = physics\n", outside),
             physics_gateway=second.member(physics, "physgate", "master,gateway",
                                           f"{GATEWAY}{BOTH_WAYS}FLOCK_FROM = math\n", outside))
-        introduce(physics, math, "--gateway", made.math_gateway.outside)
+        introduce(physics, math, "--gateway", f"{made.math_gateway.outside},{made.standby.outside}")
         introduce(math, physics, "--gateway", "none")
         (math.work / "word").write_text("hello\n")
         yield made

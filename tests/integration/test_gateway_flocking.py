@@ -54,9 +54,9 @@ def test_jobs_run_where_their_pool_cannot_reach(pools: Federation) -> None:
         assert "physics.trio" in math.run("condor_status", "-pool", "physics", "-af", "Machine")
         users = physics.run("condor_userprio", "-all", "-af", "Name")
         assert "@trio%math" in users
-    gates = {pools.math_gateway.outside, pools.physics_gateway.outside}
+    gates = {pools.math_gateway.outside, pools.standby.outside, pools.physics_gateway.outside}
     assert between.pairs
-    assert {address for pair in between.pairs for address in pair} == gates
+    assert {address for pair in between.pairs for address in pair} <= gates
 
 
 def long_job(math: Machine, log: str) -> str:
@@ -159,10 +159,31 @@ def test_a_running_job_outlives_a_cut_between_the_gateways(pools: Federation) ->
     job = long_job(math, "cut.log")
     with pools.outside.cut(pools.physics_gateway):
         kill_gateway(pools.math_gateway)  # so the other one holds connections that are dead, and does not know
-        until(lambda: "NOT REACHED" in math.run("condor_flock", "status"), "the other pool to be out of reach")
+        kill_gateway(pools.standby)
+        until(lambda: math.run("condor_flock", "status").count("NOT REACHED") == 2,
+              "the other pool to be out of reach")
         refused = math.tool("condor_status", "-pool", "physics")
         assert "has not dialled this one" in refused.stderr
     finish(math, job, "cut.log")
+
+
+def test_a_gateway_that_stands_by_takes_over(pools: Federation) -> None:
+    """The first one is gone for good, in the middle of a job that its user looks into."""
+    math, gone = pools.math, pools.math_gateway
+    job = long_job(math, "over.log")
+    until(lambda: "at it" in math.tool("condor_tail", job).stdout, "its output")
+    gateway = gateway_pid(gone)
+    gone.stop()
+    until(lambda: gateway not in gone.pids(), "the gateway to be gone")
+    try:
+        finish(math, job, "over.log")
+        next_one = math.submit(JOB.format(count=1, log="after.log", then="true"))
+        math.wait("after.log")
+        assert math.history(f"{next_one}.0")[0]["ExitCode"] == 0
+        assert "has dialled" in math.run("condor_flock", "status")
+    finally:
+        gone.start()
+    until(lambda: gateway_pid(gone), "it to be back")
 
 
 def running(machine: Machine, cluster: int) -> list[str]:

@@ -122,7 +122,7 @@ def takes_anybody(patch: Patch) -> None:
 
 
 def never_asks_back(patch: Patch) -> None:
-    patch.setattr(Routes, "route", lambda self, realm: Dial("<nowhere:1>"))
+    patch.setattr(Routes, "routes", lambda self, realm: (Dial("<nowhere:1>"),))
 
 
 def only_the_first_gateway(patch: Patch) -> None:

@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
-from condor_actors.cores.gateway.routes import OwnHosts, Routes
+from condor_actors.cores.gateway.routes import Dial, OwnHosts, Routes
 from condor_actors.cores.gateway.standing import GatewaySettings, Standing
 from condor_actors.daemons.gateway.way_edges import real_edges
 from condor_actors.daemons.gateway.ways import Ways
@@ -28,6 +28,7 @@ from condor_actors.wire.certificates.credentials import Credentials
 from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.partners.partner_store import Partner, partners_text
+from condor_actors.wire.relays.hop import NoWay
 from condor_actors.wire.relays.lines import WAY_LINE
 from condor_actors.wire.relays.splice import Splice
 from tests.wire.conftest import Process
@@ -45,6 +46,7 @@ class Pools:
     node: str
     gateway: str
     standings: tuple[Standing, Standing]
+    routes: Routes
 
 
 def credentials(files: dict[str, PoolFiles], own: str, other: str) -> Credentials:
@@ -56,17 +58,18 @@ def credentials(files: dict[str, PoolFiles], own: str, other: str) -> Credential
     return attrs.evolve(found, partners=(partner,))
 
 
-def gateway(process: Process, other: str, at: str, known: tuple[tuple[str, int], ...]) -> tuple[str, Standing]:
-    """Make a process its pool's gateway; its node, and its accounts."""
+def gateway(process: Process, other: str, at: str, known: tuple[tuple[str, int], ...]) -> tuple[str, Standing, Routes]:
+    """Make a process its pool's gateway; its node, its accounts, and its routes."""
     routes, hosts = Routes(), OwnHosts()
     routes.configure((other,), ())
     routes.learn(attrs.evolve(each, gateways=(at,)) for each in process.office.partners())
     hosts.learn(known)
     standing = Standing(GatewaySettings(), 1000)
     ways = Ways(reactor, real_edges(reactor, process.office), routes, hosts, standing, lambda identity: True,
-                lambda link, number, node, refused: refused("nobody dials here"), lambda host: succeed(None), Logger())
+                lambda link, number, node, refused: refused(NoWay("nobody dials here")),
+                lambda host: succeed(None), Logger())
     process.office.services[WAY_LINE] = ways.way
-    return process.office.listen_tls("127.0.0.1", 0), standing
+    return process.office.listen_tls("127.0.0.1", 0), standing, routes
 
 
 @pytest.fixture
@@ -78,12 +81,12 @@ def pools(processes: Make, tmp_path: Path) -> Pools:
         create_pool(each, name, ["127.0.0.1"])
     server = processes("server", credentials(files, "physics", "math"))
     node = server.office.listen_tls("127.0.0.1", 0)
-    far, theirs = gateway(processes("far", credentials(files, "physics", "math")), "math", "<127.0.0.1%math:1>",
-                          (tuple(tls_node(node)),))
-    near, ours = gateway(processes("near", credentials(files, "math", "physics")), "physics", abroad(far), ())
+    far, theirs, _ = gateway(processes("far", credentials(files, "physics", "math")), "math", "<127.0.0.1%math:1>",
+                             (tuple(tls_node(node)),))
+    near, ours, routes = gateway(processes("near", credentials(files, "math", "physics")), "physics", abroad(far), ())
     math = processes("math", credentials(files, "math", "physics"))
     math.office.gateways = (tls_node(near),)
-    return Pools(files, math, node, near, (ours, theirs))
+    return Pools(files, math, node, near, (ours, theirs), routes)
 
 
 def abroad(node: str) -> str:
@@ -121,6 +124,21 @@ async def test_a_second_gateway_stands_by(pools: Pools) -> None:
     pools.math.office.gateways = (tls_node("127.0.0.1:1"), tls_node(pools.gateway))
     answer = await pools.math.box.ask(abroad(pools.node), "echo", Done())
     assert isinstance(answer.message, Done)
+    assert str(pools.math.office.gateways[0]) == pools.gateway, "asked first from now on"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_partner_whose_first_gateway_is_gone_is_reached_by_its_second(pools: Pools) -> None:
+    routes, live = pools.routes, pools.routes.partners["physics"]
+    gone = "<127.0.0.1%physics:1>"
+    routes.learn((attrs.evolve(live, gateways=(gone, *live.gateways)),))
+    answer = await pools.math.box.ask(abroad(pools.node), "echo", Done())
+    assert isinstance(answer.message, Done)
+    assert routes.route("physics") == Dial(live.gateways[0]), "the one that gave no answer comes last"
+    nobody = await pools.math.box.ask(abroad(pools.node).replace("127.0.0.1", "10.9.8.7"), "echo", Done())
+    assert isinstance(nobody.message, AskFailed)
+    assert nobody.message.text.count("no daemon of this pool answers there") == 1
+    assert gone not in nobody.message.text, "what a partner's gateway has answered holds for all of them"
 
 
 @pytest_twisted.ensureDeferred

@@ -11,6 +11,9 @@ a link that it dialled is up      :class:`AskBack`: it is asked, over the link, 
 no link is up, an address is      :class:`Dial` all the same: the link may be a moment behind
 nothing                           :class:`NoRoute`
 ================================  ==========================================================================
+
+A partner may have several gateways.  What is known of them is tried in this order until one has a way; a route that
+gave no answer is doubted, and comes after the others until it gives one again or its link is made anew.
 """
 
 from __future__ import annotations
@@ -56,11 +59,13 @@ Route = Dial | AskBack | NoRoute
 
 @attrs.define
 class _Links:
-    """The links of one partner: those that we dialled, and why others are down; those that it dialled."""
+    """The links of one partner: those that we dialled, and why others are down; those that it dialled; and routes that
+    have given no answer."""
 
     dialled: list[str] = attrs.field(factory=list)
     inbound: list[str] = attrs.field(factory=list)
     problem: str = ""
+    doubted: set[Route] = attrs.field(factory=set)
 
 
 class Routes:
@@ -108,6 +113,7 @@ class Routes:
         links = self._links.setdefault(realm, _Links())
         if node not in links.dialled:
             links.dialled.append(node)
+        links.doubted.discard(Dial(node))
         links.problem = ""
 
     def announced(self, realm: str, node: str) -> None:
@@ -122,24 +128,36 @@ class Routes:
         if realm:
             self._links.setdefault(realm, _Links()).problem = reason
         for links in self._links.values():
+            links.doubted -= {Dial(node), AskBack(node)}
             for nodes in (links.dialled, links.inbound):
                 if node in nodes:
                     nodes.remove(node)
 
     def route(self, realm: str) -> Route:
-        """The way to a partner's gateway."""
+        """The way to a partner's gateway that is tried first."""
+        return self.routes(realm)[0]
+
+    def routes(self, realm: str) -> tuple[Route, ...]:
+        """The ways to a partner's gateways, in the order in which they are tried; at least one."""
         objection = self.objection(realm)
         if objection:
-            return NoRoute(objection)
+            return (NoRoute(objection),)
         links = self._links.get(realm, _Links())
-        if links.dialled:
-            return Dial(links.dialled[0])
-        if links.inbound:
-            return AskBack(links.inbound[-1])
-        gateways = self.partners[realm].gateways
-        if gateways:
-            return Dial(gateways[0])
-        return NoRoute(f"the gateway of {realm} has not dialled this one, and its invitation named no address to dial")
+        found: list[Route] = [Dial(node) for node in links.dialled]
+        found += [AskBack(link) for link in reversed(links.inbound)]
+        found += [Dial(node) for node in self.partners[realm].gateways if node not in links.dialled]
+        if found:
+            return tuple(sorted(found, key=lambda route: route in links.doubted))
+        return (NoRoute(f"the gateway of {realm} has not dialled this one, and its invitation named no address to "
+                        "dial"),)
+
+    def tried(self, realm: str, route: Route, *, is_answered: bool) -> None:
+        """A route was taken, and somebody there gave an answer, or nobody did."""
+        links = self._links.setdefault(realm, _Links())
+        if is_answered:
+            links.doubted.discard(route)
+        else:
+            links.doubted.add(route)
 
     def described(self, realm: str) -> tuple[bool, str]:
         """Whether a partner is reached, and how, or why not, for people."""

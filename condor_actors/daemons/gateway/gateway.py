@@ -42,6 +42,7 @@ from condor_actors.messages.envelope import (
 from condor_actors.messages.flock import AnnounceGateway, GatewayState, OpenWay, PartnerState, QueryGateway
 from condor_actors.messages.pool import PartnersKnown
 from condor_actors.wire.admission import RESERVED_DESCRIPTORS
+from condor_actors.wire.relays.hop import NoWay
 from condor_actors.wire.relays.ways import GATEWAY_ROLE
 
 __all__ = ["ACTOR", "GatewayDaemon", "make_daemon"]
@@ -158,11 +159,12 @@ class GatewayActor(Actor):
         bringing.addCallbacks(lambda _: Done(), lambda failure: Refused(code="not-found", text=str(failure.value)))
         self.context.defer_to_turn(bringing, lambda answer: self.context.reply(delivery, answer))
 
-    def ask_back(self, link: str, number: str, node: str, refused: Callable[[str], None]) -> None:
+    def ask_back(self, link: str, number: str, node: str, refused: Callable[[NoWay], None]) -> None:
         """Have the gateway that dialled us bring a way."""
         def answered(answer: Delivery) -> None:
             if not isinstance(answer.message, Done):
-                refused(getattr(answer.message, "text", "") or "its gateway does not answer")
+                text = getattr(answer.message, "text", "") or "its gateway does not answer"
+                refused(NoWay(text, is_answer=isinstance(answer.message, Refused)))
 
         self.context.ask(Address(link, ACTOR), OpenWay(way=number, node=node), timeout_s=BRING_S, then=answered)
 
@@ -253,10 +255,10 @@ class GatewayDaemon:
         actor = self.system.actor(ACTOR)
         return actor if isinstance(actor, GatewayActor) else None
 
-    def _ask_back(self, link: str, number: str, node: str, refused: Callable[[str], None]) -> None:
+    def _ask_back(self, link: str, number: str, node: str, refused: Callable[[NoWay], None]) -> None:
         actor = self._actor()
         if actor is None:
-            refused("this gateway is starting")
+            refused(NoWay("this gateway is starting"))
         else:
             actor.context.as_turn(actor.ask_back)(link, number, node, refused)
 

@@ -7,7 +7,8 @@ before that is *opening*, counted for who asked, with a time limit; whoever hang
 asked for by           leads to                            made by
 =====================  ==================================  ====================================================
 a member of the pool   a partner's machine                 dialling the partner's gateway; or asking it over its
-                                                           link to dial us, and waiting for that (``way_back``)
+                                                           link to dial us, and waiting for that (``way_back``);
+                                                           when one gives no answer, by the partner's next
 a partner's gateway    a daemon of this pool               dialling that (``relayed``)
 a partner's gateway,   a daemon of this pool               dialling that, and the partner's gateway
 over a link of ours
@@ -28,7 +29,7 @@ from twisted.internet.interfaces import IProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from condor_actors.cores.gateway.routes import AskBack, Dial, NoRoute, OwnHosts, Routes
+from condor_actors.cores.gateway.routes import AskBack, Dial, OwnHosts, Route, Routes
 from condor_actors.cores.gateway.standing import Standing
 from condor_actors.daemons.gateway.way_edges import WayEdges, no_way
 from condor_actors.messages.envelope import Identity
@@ -69,13 +70,14 @@ class Ways:
         edges: make and join connections.
         routes, hosts, standing: what decides.
         may_ask: whether somebody of this pool may have ways.
-        ask_back: asks the gateway at a link to bring a way: (link, number, node, refused(reason)).
+        ask_back: asks the gateway at a link to bring a way: (link, number, node, refused(why)).
         look: has the collector asked where the pool's daemons are, one of which may be at a door that was asked for.
         denied: is told of a partner's gateway that wants what it does not get.
     """
 
     def __init__(self, reactor: Any, edges: WayEdges, routes: Routes, hosts: OwnHosts, standing: Standing,
-                 may_ask: Callable[[Identity], bool], ask_back: Callable[[str, str, str, Callable[[str], None]], None],
+                 may_ask: Callable[[Identity], bool],
+                 ask_back: Callable[[str, str, str, Callable[[NoWay], None]], None],
                  look: Callable[[tuple[str, int]], Deferred[None]], log: Logger,
                  denied: Callable[[Identity, str], None] = lambda identity, text: None) -> None:
         self._reactor = reactor
@@ -162,14 +164,28 @@ class Ways:
 
     # ---- second halves
 
-    def _outward(self, realm: str, node: str) -> Deferred[socket.socket]:
-        """A connection that ends at a partner's machine."""
-        route = self._routes.route(realm)
+    @inlineCallbacks
+    def _outward(self, realm: str, node: str) -> Any:
+        """A connection that ends at a partner's machine, through the first of its gateways that answers."""
+        reasons = []
+        for route in self._routes.routes(realm):
+            try:
+                sock = yield self._along(realm, route, node)
+            except NoWay as error:
+                reasons.append(str(error))
+                self._routes.tried(realm, route, is_answered=error.is_answer)
+                if error.is_answer:
+                    break
+            else:
+                self._routes.tried(realm, route, is_answered=True)
+                return sock
+        raise NoWay("; ".join(reasons))
+
+    def _along(self, realm: str, route: Route, node: str) -> Deferred[socket.socket]:
         if isinstance(route, Dial):
             return self._hop(route.node, words(WAY_LINE, node), GATEWAY_ROLE)
         if isinstance(route, AskBack):
             return self._awaited_from(realm, route.link, node)
-        assert isinstance(route, NoRoute)
         return no_way(route.reason)
 
     def _awaited_from(self, realm: str, link: str, node: str) -> Deferred[socket.socket]:
@@ -181,9 +197,9 @@ class Ways:
             self._awaited.pop(number, None)
             return result
 
-        def refused(reason: str) -> None:
+        def refused(why: NoWay) -> None:
             if number in self._awaited:
-                found.errback(NoWay(reason))
+                found.errback(why)
 
         found.addBoth(settled)
         found.addTimeout(BACK_S, self._reactor, lambda result, _: _late(result, realm))

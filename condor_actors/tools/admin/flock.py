@@ -98,13 +98,20 @@ def _own(config: Config, files: PoolFiles, address: str = "", gateway: str | Non
 
 
 def _gateways(config: Config, given: str | None) -> tuple[str, ...]:
-    """Where other pools dial this one's gateways: those of GATEWAY_HOST, the one that is given, or none."""
+    """Where other pools dial this one's gateways: those of GATEWAY_HOST, those that are given, or none."""
     from condor_actors.config.collectors import gateway_nodes
     from condor_actors.wire.nodes import tls_node
+    from condor_actors.wire.partners.partner_store import MOST_GATEWAYS
 
     if given is None:
         return gateway_nodes(config)
-    return () if given == "none" else (str(tls_node(given, config.integer("GATEWAY_PORT"))),)
+    if given.strip() == "none":
+        return ()
+    hosts = [word.strip() for word in given.split(",") if word.strip()]
+    if not hosts or len(hosts) > MOST_GATEWAYS:
+        raise ToolError(f"--gateway {given!r}: expected none, or up to {MOST_GATEWAYS} times HOST[:PORT], with commas "
+                        "between them")
+    return tuple(dict.fromkeys(str(tls_node(host, config.integer("GATEWAY_PORT"))) for host in hosts))
 
 
 def invite(words: Sequence[str]) -> None:
@@ -119,7 +126,7 @@ def invite(words: Sequence[str]) -> None:
     own = _own(config, files, given.get("address", ""), given.get("gateway"))
     reached = own.gateways[0] if own.gateways else own.central
     host = getattr(parse_node(reached), "host", "")
-    gateways = f", and its gateway {', '.join(own.gateways)}" if own.gateways else ""
+    gateways = f", and its gateway{'s' * (len(own.gateways) > 1)} {', '.join(own.gateways)}" if own.gateways else ""
     print(invitation_text(own))
     print(f"\nThis invites to the pool {own.name}, whose central manager is {own.central}{gateways}.\n"
           f"Give it to the administrators of the other pool, who say: condor_flock accept INVITATION\n"

@@ -37,11 +37,17 @@ not acknowledged for so long ends it."""
 
 
 class NoWay(ConnectError):
-    """There is no way; says why."""
+    """There is no way; says why.
 
-    def __init__(self, reason: str) -> None:
+    Args:
+        reason: for people.
+        is_answer: whether the other end has said so; else it could not be asked.
+    """
+
+    def __init__(self, reason: str, *, is_answer: bool = False) -> None:
         super().__init__(string=reason)  # type: ignore[no-untyped-call]
         self.reason = reason
+        self.is_answer = is_answer
 
     def __str__(self) -> str:
         return self.reason
@@ -114,9 +120,9 @@ class _Asking(Protocol):
             if len(self._line) > MOST_BYTES:
                 self._fail("it is no gateway")
             return
-        reason = self._stranger() or answer_of(self._line)
-        if reason:
-            self._fail(reason)
+        stranger, reason = self._stranger(), answer_of(self._line)
+        if stranger or reason:
+            self._fail(stranger or reason, is_answer=not stranger)
             return
         self._over = True
         self._clock.cancel()
@@ -142,10 +148,10 @@ class _Asking(Protocol):
         """It has hung up instead of answering, or the socket is taken."""
         self._fail("it hung up" if reason.check(ConnectionDone) else reason.getErrorMessage())
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str, *, is_answer: bool = False) -> None:
         if not self._over:
             self._end()
-            self.found.errback(NoWay(f"{self._node}: {reason}"))
+            self.found.errback(NoWay(f"{self._node}: {reason}", is_answer=is_answer))
 
     def _end(self) -> None:
         self._over = True

@@ -54,13 +54,16 @@ class ThroughGateway:
         tls: what we show to the gateway.
         gateways: of this pool, in the order in which they are asked.
         node: the machine.
+        used: is told which gateway had a way.
     """
 
-    def __init__(self, reactor: Any, tls: TlsDoor, gateways: Sequence[TlsNode], node: TlsNode) -> None:
+    def __init__(self, reactor: Any, tls: TlsDoor, gateways: Sequence[TlsNode], node: TlsNode,
+                 used: Callable[[TlsNode], None] = lambda gateway: None) -> None:
         self._reactor = reactor
         self._tls = tls
         self._gateways = tuple(gateways)
         self._node = node
+        self._used = used
 
     def connect(self, protocolFactory: Any) -> Deferred[IProtocol]:  # noqa: N803 - Twisted's
         """Ask, and connect."""
@@ -69,7 +72,13 @@ class ThroughGateway:
         def through(gateway: TlsNode) -> Deferred[IProtocol]:
             asking: Deferred[Any] = hop(self._reactor, self._tls, gateway, direct(self._reactor, gateway), said,
                                         role=GATEWAY_ROLE, patience_s=WAY_S)
-            return asking.addCallback(lambda sock: adopt(self._reactor, sock, protocolFactory).protocol)
+
+            def adopted(sock: Any) -> IProtocol:
+                self._used(gateway)
+                protocol: IProtocol = adopt(self._reactor, sock, protocolFactory).protocol
+                return protocol
+
+            return asking.addCallback(adopted)
 
         found: Deferred[IProtocol] = first_way(self._gateways, through)
         return found

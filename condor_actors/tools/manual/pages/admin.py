@@ -246,7 +246,8 @@ here. Where GATEWAY_HOST names a gateway, an invitation says where other pools d
     verbs=(
         Verb(name="invite", text="print what another pool needs to trust this one", options={
             "--address HOST[:PORT]": "where others dial the central manager",
-            "--gateway HOST[:PORT]|none": "where they dial the gateway; none: this pool's gateway dials theirs"}),
+            "--gateway HOST[:PORT],...|none": "where they dial the gateway, and those that stand by; none: this pool's "
+            "gateway dials theirs"}),
         Verb(name="accept", synopsis="INVITATION | -", text="trust the pool that made it", options={
             "--fingerprint HEX": "of its authority, as you were told by its administrator"}),
         Verb(name="list", text="the pools that this one trusts"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from condor_actors.cores.gateway.routes import AskBack, Dial, NoRoute, OwnHosts, Routes
 from condor_actors.cores.gateway.standing import GatewaySettings, Standing
 from condor_actors.messages.pool import KnownPartner
@@ -36,6 +38,25 @@ def test_a_route_follows_the_links() -> None:
     made.down("in:7", "lost")
     assert made.route("physics") == Dial(NODE)
     assert isinstance(made.route("biology"), NoRoute)
+
+
+def test_further_gateways_are_tried_and_one_that_gives_no_answer_comes_last() -> None:
+    other = "<10.0.0.8%physics:9619>"
+    made = routes(attrs.evolve(PHYSICS, gateways=(NODE, other)), targets=("physics",))
+    assert made.routes("physics") == (Dial(NODE), Dial(other))
+    made.announced("physics", "in:7")
+    made.announced("physics", "in:8")
+    made.up("physics", other)
+    assert made.routes("physics") == (Dial(other), AskBack("in:8"), AskBack("in:7"), Dial(NODE))
+    made.tried("physics", Dial(other), is_answered=False)
+    made.tried("physics", AskBack("in:8"), is_answered=False)
+    assert made.routes("physics") == (AskBack("in:7"), Dial(NODE), Dial(other), AskBack("in:8"))
+    made.tried("physics", AskBack("in:8"), is_answered=True)
+    assert made.route("physics") == AskBack("in:8")
+    made.down(other, "lost")
+    made.up("physics", other)
+    assert made.route("physics") == Dial(other), "a link that was made anew is believed"
+    assert made.routes("biology") == (made.route("biology"),)
 
 
 def test_nothing_is_carried_for_who_is_not_named() -> None:
