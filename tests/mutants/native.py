@@ -158,10 +158,22 @@ RUNTIME: tuple[Mutation, ...] = (
         killed_by=("tests/native/test_confinement.py::test_every_attack_dies_or_gets_its_errno",)),
     Mutation(
         "restart-forgets-pending-signals", "native/runtime/restart.c",
-        "number <= SIGNAL_COUNT; number++",
-        "number < 0; number++",
+        "    give_back_signals(self);\n",
+        "",
         why="a signal that came in the moment of a checkpoint is lost",
         killed_by=("tests/native/test_checkpoint.py::test_a_signal_that_waits_moves_too",)),
+    Mutation(
+        "moved-signals-have-no-sender", "native/runtime/pending.c",
+        "*room == NAMED ? *sender : virtual_sender(*sender) : 0",
+        "0 : 0",
+        why="a signal that waited while the program moved comes from nobody",
+        killed_by=("tests/native/test_queued_signals.py::test_signals_that_wait_move",)),
+    Mutation(
+        "owner-does-not-die", "native/runtime/owned.c",
+        "waiters | FUTEX_OWNER_DIED",
+        "waiters",
+        why="who takes a robust lock whose owner died is not told that what it guards may be half done",
+        killed_by=("tests/native/test_owned_locks.py::test_locks_know_their_owners",)),
 )
 
 CLASSADS: tuple[Mutation, ...] = (
