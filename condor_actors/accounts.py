@@ -4,7 +4,7 @@ Theory: the database may be a directory server on the network, and the C library
 Commands, worker threads and daemons that only begin wait with it.  A thread that has declared itself :func:`impatient`,
 which a reactor's does when its daemon is ready, does not: its questions are asked on threads of their own, and it gets
 what comes at once (from files always), what was known before, or :class:`NotYet`.  It waits no longer than
-:data:`WAIT_S`, and after it has waited in vain, not at all for a while: so a server that hangs costs a daemon a
+:data:`WAIT_S`, and after a wait without an answer, not at all for a while: so a server that hangs costs a daemon a
 hundredth of its time, and nobody that is known already is in want of anything.
 
 This is the only module that asks the database.
@@ -27,7 +27,7 @@ __all__ = ["Entry", "NotYet", "UserDatabase", "groups_of", "impatient", "named",
 
 WAIT_S = 0.2
 RECOVER_S = 20.0
-"""For how long nobody waits after somebody has waited in vain, unless an answer comes."""
+"""How long no caller waits after one has waited without an answer, unless an answer comes."""
 FRESH_S = 10.0
 """For how long an answer is not asked for again; one that there is no such user: a tenth of it."""
 MOST_ASKED = 16

@@ -1,7 +1,7 @@
 """Numbers that others wrote: in messages, files and ads.
 
 Theory: what looks like a number may have five thousand digits, which Python refuses to read, or digits of another
-script; and a real may be infinite, which is no integer.  Whoever takes a number from others takes it by these.
+script; and a real may be infinite, which is no integer.  All numbers from outside are read by these functions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def numeral(text: str, most_digits: int = MOST_DIGITS) -> int | None:
     """The number that a text is, written with the digits 0 to 9; None: it is none, or has too many of them.
 
     Args:
-        text: what somebody wrote.
+        text: the text to read, from any source.
         most_digits: how long it may be; 18 of them fit 64 bits.
     """
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= most_digits else None

@@ -1,11 +1,11 @@
-"""Files that root writes or believes in folders of other accounts, and nobody leads it elsewhere.
+"""Files that root writes or trusts in folders of other accounts, safe from links and replaced names.
 
 Theory: the folders of logs, sockets and records are the pool's account's, and the master and the administrator's
-commands go on as root.  Whoever has taken over a daemon may put anything under any name there at any moment: a link to
-a file of root's, a second name of one, a pipe.  So a name is used below an open folder; what is to take another's place
-is made anew under a name that was not there; what is to be appended to is a plain file with one name, or is put out of
-the way; and what root believes is root's.  In folders of root's own, where nobody else writes, a link is the
-administrator's and is followed, as it is for every other account.
+commands go on as root.  An attacker who has taken over a daemon may put anything under any name there at any moment: a
+link to a file of root's, a second name of one, a pipe.  So a name is used below an open folder; what is to take
+another's place is made anew under a name that was not there; what is to be appended to is a plain file with one name,
+or is put out of the way; and what root believes is root's.  In folders of root's own, where nobody else writes, a link
+is the administrator's and is followed, as it is for every other account.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _above(path: str | os.PathLike[str]) -> Iterator[tuple[int, str, bool]]:
 def open_own(path: str | os.PathLike[str], flags: int, mode: int = 0o644) -> int:
     """Open, or make, a file to be written: a descriptor.
 
-    What somebody else has put in its place is removed and made anew; content of a plain file stays.
+    What another user has put in its place is removed and created again; content of a plain file stays.
 
     Args:
         path: of the file.
@@ -105,7 +105,7 @@ def open_own(path: str | os.PathLike[str], flags: int, mode: int = 0o644) -> int
         mode: of a new one.
 
     Raises:
-        PermissionError: somebody leads it elsewhere, again and again.
+        PermissionError: another user redirects it, again and again.
         OSError: it cannot be opened.
     """
     with _above(path) as (folder, name, wary):
@@ -117,7 +117,7 @@ def open_own(path: str | os.PathLike[str], flags: int, mode: int = 0o644) -> int
                 return found
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)
-    raise PermissionError(errno.EPERM, "somebody else leads root elsewhere from there", os.fspath(path))
+    raise PermissionError(errno.EPERM, "another user redirects root from there", os.fspath(path))
 
 
 def _open_plain(name: str, flags: int, mode: int, folder: int) -> int | None:

@@ -50,7 +50,7 @@ def _samples() -> Iterator[Any]:
     for values in itertools.product((False, True), repeat=len(flags)):
         for retirement_s in (0.0, 600.0):
             yield slot_states.PolicyEvaluation(retirement_s=retirement_s, **dict(zip(flags, values, strict=True)))
-    yield slot_states.Matched("somebody")
+    yield slot_states.Matched("user")
     yield slot_states.Released("given up")
     for kind in (
         slot_states.Claimed,

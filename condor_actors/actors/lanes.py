@@ -2,9 +2,9 @@
 
 Theory: each sender has a lane in each mailbox that it has sent something to, and lanes are served in turns, so that
 nobody's messages wait for another's queue.  A lane is given :data:`QUANTUM_S` of the actor's time when its turn comes
-and goes on as long as some is left; a dear message makes it miss its next turns, up to :data:`DEBT_S`.  Within a lane
-the order is that of arrival.  What the process itself has to say (timers, results, its other actors) goes before all
-lanes, but for every :data:`OWN_RUN`-th turn, so that nothing of it makes the others starve either.
+and goes on as long as some is left; an expensive message makes it miss its next turns, up to :data:`DEBT_S`.  Within a
+lane the order is that of arrival.  What the process itself has to say (timers, results, its other actors) goes before
+all lanes, but for every :data:`OWN_RUN`-th turn, so that nothing of it makes the others starve either.
 
 The ledger knows what waits of each sender in all mailboxes of the process, which is bounded by its readers; a sender of
 whom nothing waits is not in it.

@@ -1,10 +1,10 @@
-"""Functions that may block, run beside the reactor by threads that nobody waits for too long.
+"""Functions that may block, run on threads beside the reactor, each with a deadline.
 
-Theory: a file of a user's may be a pipe, lie on a file system whose server is gone, or be large; whoever touches it
-does so on a worker.  A function says what it is :func:`touching` whenever it goes on to another file or another piece
-of one; one that has said nothing for the deadline is given up: its caller is told (:class:`NoAnswer`, which names the
-file) and its thread counts as lost and is replaced, up to a number.  A lost thread that comes back works on.  Until it
-does, all else in the folder it is stuck in fails at once, so that one dead file system takes one thread.
+Theory: a file of a user's may be a pipe, lie on a file system whose server is gone, or be large; so it is touched on a
+worker only.  A function says what it is :func:`touching` whenever it goes on to another file or another piece of one;
+one that has said nothing for the deadline is given up: its caller is told (:class:`NoAnswer`, which names the file) and
+its thread counts as lost and is replaced, up to a number.  A lost thread that comes back works on.  Until it does, all
+else in the folder it is stuck in fails at once, so that one dead file system takes one thread.
 
 The threads are daemons: none of them keeps the process from ending.
 """
@@ -206,7 +206,7 @@ class Workers:
             _CURRENT.task = task
             try:
                 result = task.function(*task.arguments)
-            except BaseException:  # noqa: BLE001 - whoever asked gets it
+            except BaseException:  # noqa: BLE001 - the caller gets it
                 result = Failure()
             _CURRENT.task = None
             self._reactor.callFromThread(self._over, task, result)

@@ -44,7 +44,7 @@ class AttributeMap(MutableMapping[str, Any]):
         own: Its own attributes by lower-case name.
         parent: The ad it is chained to.
         scope: The record around it, whose names its expressions see too.
-        spellings: Its own attributes that are spelled otherwise than first seen, by lower-case name.
+        spellings: Its own attributes that are spelled differently from when first seen, by lower-case name.
     """
 
     __slots__ = ("own", "parent", "scope", "spellings")

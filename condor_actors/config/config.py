@@ -203,7 +203,7 @@ class Config:
         return DETECTED if self.macros.is_detected(name) else DEFAULT
 
     def defined(self, name: str) -> bool:
-        """Whether ``name`` has a value from anywhere, be it an empty one."""
+        """Whether ``name`` has a value from anywhere, even an empty one."""
         return self.macros.raw(name) is not None
 
     def parameter(self, name: str) -> Parameter:
@@ -265,7 +265,7 @@ class Config:
         return sorted({name for name in names if name.rpartition(".")[2].startswith(prefix)})
 
     def _mentioned(self) -> set[str]:
-        """Names that the text of some other value contains, be it as a macro or as the name of an attribute."""
+        """Names that the text of some other value contains, as a macro or as the name of an attribute."""
         found: set[str] = set()
         for definition in self.macros:
             found.update(word.upper() for word in re.findall(r"[A-Za-z_]\w*", definition.raw))

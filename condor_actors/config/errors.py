@@ -16,7 +16,7 @@ class ConfigError(ValueError):
 
     Args:
         problem: what is wrong, one sentence without its final stop.
-        file: where it stands, a path or ``<Environment>``, ``<Default>`` and the like; None when not known.
+        file: where it stands, a path or ``<Environment>``, ``<Default>`` or similar; None when not known.
         line: counted from 1; None when the place has no lines.
         name: the macro concerned, as its author wrote it.
         value: the offending value, expanded.

@@ -44,7 +44,7 @@ _REASONS: Final[dict[str, dict[str, str]]] = {
         "DefaultCheckpointDestination": "checkpoints go to the pool's own checkpoint server",
     },
     "SECURITY": {
-        "Host_Based": "nobody is let in for the address that he calls from; use SECURITY : Strong",
+        "Host_Based": "no peer is admitted because of its address; use SECURITY : Strong",
         "get_htcondor_idtokens": "machines join with condor_pool, and get certificates",
         "FIPS": "which ciphers are allowed is OpenSSL's configuration",
     },

@@ -72,7 +72,7 @@ def code_of(number: int | None) -> ChirpError:
 
 
 def words_of(line: bytes) -> list[bytes]:
-    r"""The words of a request; a backslash makes the next byte, be it blank or newline, one of the word."""
+    r"""The words of a request; a backslash makes the next byte, even a blank or newline, part of the word."""
     words: list[bytes] = []
     word: bytearray | None = None
     escaped = False

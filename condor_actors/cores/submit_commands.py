@@ -143,7 +143,7 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("container_service_names ContainerServiceNames; <service-name>_container_port; <service-name>_HostPort",
      "no ports are forwarded", "A job in an image has the machine's network: let it listen on a free port and write "
      "that into a file."),
-    ("container_is_common", "an image is sent to a machine and unpacked there once for all jobs of its owner", ""),
+    ("container_is_common", "an image is sent to a machine and unpacked there only once for an owner", ""),
     ("cuda_version CUDAVersion", "it asks for attributes that only old programs for finding GPUs wrote",
      "Use gpus_minimum_runtime."),
     ("vm_checkpoint; vm_disk; vm_macaddr; vm_memory; vm_networking; vm_networking_type; vm_no_output_vm; vm_type; "

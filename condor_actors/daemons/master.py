@@ -54,7 +54,7 @@ CONFIG_ERROR: Final = 44
 
 MANY_FAILURES: Final = 3
 MEND_S: Final = 5.0
-"""How often a master that stopped its daemons to begin anew looks whether the configuration can be read again."""
+"""How often a master that stopped its daemons to begin again checks whether the configuration can be read."""
 
 STOP_SIGNALS: Final = {"graceful": signal.SIGTERM, "fast": signal.SIGQUIT, "kill": signal.SIGKILL}
 
@@ -91,7 +91,7 @@ class MasterActor(Actor):
         """A word from an admin, a daemon, a timer."""
         message = delivery.message
         if isinstance(message, DaemonStarted) and not delivery.identity.is_local:
-            self.context.log.warn("{who} of {host} says that a daemon of this machine has started: not heeded",
+            self.context.log.warn("{who} of {host} says that a daemon of this machine has started: ignored",
                                   who=delivery.identity.name, host=delivery.identity.host)
         elif isinstance(message, DaemonStarted):
             self._daemon_started(message)

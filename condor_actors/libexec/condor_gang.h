@@ -9,7 +9,7 @@
  *     long length = condor_gang_wait(&gang, "address", address, sizeof address, 60);
  *
  * Functions return the length of what they got, or 0, or a negative CONDOR_GANG_ error.  One struct is one connection,
- * for one thread.  Timeouts are in seconds; a negative one waits for ever.  After a timeout nothing was
+ * for one thread.  Timeouts are in seconds; a negative one waits forever.  After a timeout nothing was
  * received; what was to be sent may have been.
  */
 #ifndef CONDOR_GANG_H
@@ -217,7 +217,7 @@ static inline long condor_gang_get(struct condor_gang *gang, const char *key, vo
     return condor_gang_ask_(gang, "gang_get", key, "", 0, 0, NULL, buffer, size, -1);
 }
 
-/* A value, as soon as somebody has put it. */
+/* A value, as soon as a node has put it. */
 static inline long condor_gang_wait(struct condor_gang *gang, const char *key, void *buffer, size_t size,
                                     double timeout) {
     return condor_gang_ask_(gang, "gang_wait", key, "", 0, 0, NULL, buffer, size, timeout);

@@ -64,7 +64,7 @@ class Channel:
         self._gang._ask(["gang_send", self.name, str(len(data))], data, timeout)
 
     def receive(self, timeout: float | None = None) -> bytes:
-        """The next message that somebody sends here.
+        """The next message sent to this node.
 
         Raises:
             GangTimeout: nobody did in time.
@@ -106,7 +106,7 @@ class Gang:
         return None if answer is None else answer[2]
 
     def wait(self, key: str, timeout: float | None = None) -> bytes:
-        """A value, as soon as somebody has put it.
+        """A value, as soon as a node has put it.
 
         Raises:
             GangTimeout: nobody has in time.

@@ -87,7 +87,7 @@ def write_private(path: str, data: bytes, owner: tuple[int, int] | None) -> None
     """Write a file that its owner alone may read.
 
     Args:
-        owner: uid and gid, where it is to be somebody else's.
+        owner: uid and gid, where it must belong to another user.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with open(descriptor, "wb") as file:

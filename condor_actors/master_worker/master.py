@@ -32,7 +32,7 @@ LARGEST_GREETING = 4 << 20
 LARGEST_ANSWER = worker.LARGEST_RESULT + (2 << 20)
 """Of frames: a worker sends a result of any size that it may have, and small ones together."""
 ALIVE_S = 3 * worker.BEAT_S
-"""Whoever was heard so lately is there."""
+"""A worker heard from within this time counts as alive."""
 LONGEST_NAME = 100
 NONSENSE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, struct.error)
 """What a frame that is none is known by."""

@@ -1,6 +1,6 @@
 """What messages do that is written down: for the audit log, by kind.
 
-Theory: whoever changes something of others, or comes to power by a message, leaves a line with what he did and to what.
+Theory: a change to others' property, or a gain of rights by a message, leaves a line with the action and its object.
 One table says which kinds these are, what the deed is called and which fields name its object; nothing else of a
 message is ever shown, so that no secret of one gets into a log.  A kind that is in neither table has no deed: it asks,
 answers, or is part of the conversation of a run that began with one that has.

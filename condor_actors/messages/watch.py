@@ -1,6 +1,6 @@
-"""Watch: somebody follows a queue, or looks at what became of one job.
+"""Watch: a client follows a queue, or reads the story of one job.
 
-What these answers hold is what a stranger may see, whoever asks: they are made to be shown on.
+These answers hold only what a stranger may see, for every client: they are made to be shown to others.
 """
 
 from __future__ import annotations

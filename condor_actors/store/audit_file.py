@@ -40,7 +40,7 @@ def _value(text: str) -> str:
 
 
 class AuditFile:
-    """Appends to it; made at once where it is not there, so that whoever begins to use it hears that he cannot.
+    """Appends to it; creates it at once where it is missing, so that a file that cannot be written is noticed early.
 
     Args:
         max_bytes: the size at which it is put aside; 0: never.

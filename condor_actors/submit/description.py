@@ -387,7 +387,7 @@ class Description:
             )
 
     def _refuse(self) -> None:
-        """What the jobs ask for in vain: refused, or told."""
+        """What the jobs request without effect: refused, or told."""
         universe(self._sheet)
         for sentence in told(self.scope):
             self._sheet.warn(sentence)

@@ -1,6 +1,6 @@
 """Opens files of others: what is opened is what was checked, and nothing on the way leads elsewhere.
 
-Theory: a path that somebody else can change while we look is given to the kernel once, with how it may be resolved
+Theory: a path that another user can change while we look is given to the kernel once, with how it may be resolved
 (``openat2``): below a directory that is open already, and never through the links of ``/proc``.  What comes back is a
 descriptor; its kind is looked at there, not by its name.  Nothing is waited for: a pipe that was put in the place of a
 file is opened without its other end, and refused.

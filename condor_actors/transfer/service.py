@@ -40,7 +40,7 @@ class Grant:
     Attributes:
         store: where blobs are read from and written to; None: nothing may be written.
         sources: further digests that may be read, and the files that have the content; opener: opens one of these with
-            the rights of whoever owns it, by then maybe another file: its content is held against the digest.
+            the rights of its owner, by then maybe another file: its content is held against the digest.
         readable: digests that may be read from ``store``.
         writable: digests that may be written; None: any.
         max_bytes: how much may be written in all.

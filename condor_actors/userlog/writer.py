@@ -1,14 +1,14 @@
 """Writes the event logs of an owner's jobs: appended, locked, synced in groups, by workers.
 
-Theory: events wait for a moment; then each file is locked, written with one call, and synced once for all of them, and
+Theory: events wait for a moment; then each file is locked, written with one call, and synced once for the group, and
 only then are they reported as written.  An event that someone waits for ends the moment at the end of the reactor
 iteration; what else a run has to tell goes along with it, in order.  A log is opened for each group, so one that its
 owner moves or deletes is made anew, and nothing stays open for ten thousand jobs.
 
-A log is a path that its owner chose: it may be a pipe, be locked by somebody forever, or lie on a file system whose
-server is gone.  Each log is written by a worker, one group after the other; logs do not wait for each other.  A lock is
-waited for :data:`LOCK_PATIENCE_S`, a worker for its deadline; then those who wait for the log's events are let go, and
-what a stuck worker was writing is not written a second time before it comes back.
+A log is a path that its owner chose: it may be a pipe, be locked forever by another process, or lie on a file system
+whose server is gone.  Each log is written by a worker, one group after the other; logs do not wait for each other.  A
+lock is waited for :data:`LOCK_PATIENCE_S`, a worker for its deadline; then those who wait for the log's events are let
+go, and what a stuck worker was writing is not written a second time before it comes back.
 
 A job whose log cannot be opened when a run begins is held (:meth:`UserLogs.problem`).  One that cannot be written later
 must not stop the job: it is reported, and what could not be written is tried again with the next event of any job.
@@ -49,7 +49,7 @@ KEPT_BYTES = 262_144
 """How much is kept for a log that cannot be written."""
 
 LOCK_PATIENCE_S = 20.0
-"""How long events wait for a log that somebody else has locked."""
+"""How long events wait for a log that another process has locked."""
 
 LOCK_RETRY_S = 0.05
 
@@ -68,7 +68,7 @@ class LogFiles:
         """Add to a log's end, with one write; ``lock`` keeps others out, ``sync`` waits for the disk.
 
         Raises:
-            BlockingIOError: somebody else has locked it.
+            BlockingIOError: another process has locked it.
             OSError: it cannot be written.
         """
         descriptor = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -128,7 +128,7 @@ class Doorway(Protocol):
             inner.dataReceived(rest)
 
     def _may_enter(self, identity: Identity | None) -> bool:
-        """Whether somebody is let in here; through the gateway only those of the pool from which it says they come."""
+        """Whether a peer is admitted; through the gateway only those of the pool that it names."""
         if self._realm:
             return identity is not None and identity.realm == self._realm
         return identity is not _NOBODY

@@ -99,7 +99,7 @@ class ReadList:
     entries: tuple[Entry, ...]
 
     def entry_for(self, identity: Identity) -> Entry | None:
-        """The first entry that means somebody."""
+        """The first entry that matches a peer."""
         return next((entry for entry in self.entries if entry.matches(identity)), None)
 
     @property
@@ -111,7 +111,7 @@ class ReadList:
 
 @attrs.frozen(kw_only=True)
 class Decision:
-    """Whether somebody has a level, by which rule, and what would change a no."""
+    """Whether a peer has a level, by which rule, and what would change a refusal."""
 
     allowed: bool
     rule: str
@@ -196,7 +196,7 @@ class Authorization:
                         remedy=f"an administrator can take {entry.text!r} out of {listed.name}")
 
     def _why(self, identity: Identity, level: Level) -> str:
-        """The rule by which somebody has a level itself; empty: he has it not."""
+        """The rule that grants a peer this level itself; empty: none does."""
         if self._denied(identity, level) is not None:
             return ""
         listed = self._allow[level]

@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 MAX_STRING_BYTES = 640 * 1024
-"""Banana's own limit for one string, hence for one frame."""
+"""Banana's own limit for one string, and so for one frame."""
 
 MAX_GREETING_BYTES = 16 * 1024
 """The largest expression that is not a call of ``deliver``."""

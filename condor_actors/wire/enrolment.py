@@ -34,7 +34,7 @@ from condor_actors.wire.tokens import BadToken, TokenStore
 ENROL_LIMIT_BYTES = 64 * 1024
 ENROL_S = 20.0
 LOOK_S = 5.0
-"""So often the authority looks whether somebody has revoked something, while others wait to hear of it."""
+"""How often the authority checks for a new revocation while others wait for one."""
 HOLD_S = 240.0
 """So long a question about what is revoked waits for news."""
 ACTOR = "enrolment"
@@ -128,7 +128,7 @@ def _content(path: Path | None) -> bytes:
 
 
 def _refuse_everybodys_names(hosts: Sequence[str], peer: str) -> None:
-    """A name such as ``localhost`` means each machine to itself: whoever had it in a certificate could speak for all.
+    """A name such as ``localhost`` means each machine to itself: a certificate with it could speak for all.
 
     Raises:
         AuthorityError: one of ``hosts`` is such a name, and the newcomer at ``peer`` is not on this very machine.
@@ -188,7 +188,7 @@ class EnrolmentActor(Actor):
 
 
 def _for(identity: Identity, lists: Revocations) -> Revocations:
-    """What somebody is told of the lists: a partner's machines hear of certificates alone."""
+    """The part of the lists that a peer is told: a partner's machines hear of certificates alone."""
     return Revocations(crl=lists.crl) if identity.realm else lists
 
 

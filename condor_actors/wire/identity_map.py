@@ -1,4 +1,4 @@
-"""CERTIFICATE_MAPFILE: which name here somebody has who proved another one.
+"""CERTIFICATE_MAPFILE: the local name of a peer that authenticated under another one.
 
 One rule a line, the first that fits counts; who fits none keeps the name that he proved::
 
@@ -44,7 +44,7 @@ MOST_FILES = 32
 
 
 class BadMapping(ValueError):
-    """A rule that gives somebody a name that is none."""
+    """A rule whose result is not a name."""
 
 
 class IdentityMap:
@@ -75,7 +75,7 @@ class IdentityMap:
         return cls(rules, config.needed_text("UID_DOMAIN"))
 
     def name_here(self, identity: Identity) -> str:
-        """The name that a rule gives to somebody; empty: none does.
+        """The name that a rule gives to a peer; empty: none does.
 
         Raises:
             BadMapping: it is no name.

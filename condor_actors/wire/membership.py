@@ -222,7 +222,7 @@ def cut_the_revoked(office: PostOffice, log: Logger) -> frozenset[str]:
 
 
 class RevocationWatch(Actor):
-    """In a process of a user's, which has no part in the machine's membership: heeds what is revoked on its links.
+    """In a process of a user's, which has no part in the machine's membership: ends its links to revoked peers.
 
     Args:
         crl: the machine's list of revoked certificates.

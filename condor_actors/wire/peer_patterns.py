@@ -5,8 +5,8 @@ entry                       means
 ==========================  ===========================================================================
 ``alice@physics``           that user, from anywhere
 ``*@physics/desk1.physics``  any user of the domain, with a certificate of that machine
-``*/*.physics``, ``desk*``   whoever has a certificate of such a host
-``10.1.0.0/16``             whoever connects from that network; also ``10.1.0.0/255.255.0.0``, ``10.1.*``
+``*/*.physics``, ``desk*``   any peer with a certificate of such a host
+``10.1.0.0/16``             any peer that connects from that network; also ``10.1.0.0/255.255.0.0``, ``10.1.*``
 ``alice@physics/10.1.*``    that user, from that network
 ``fd00:1::/32``, ``fd00:1:*``  the same in IPv6; ``[::1]``
 ``*``                       everybody

@@ -150,7 +150,7 @@ class PostOffice:
         return self.public_node
 
     def known_here(self, identity: Identity) -> Identity | None:
-        """Who somebody is here, who proved an identity; None: nobody, and the log says why."""
+        """The local identity of an authenticated peer; None: it has none, and the log says why."""
         try:
             name = self.identity_map.name_here(identity) if self.identity_map is not None else ""
         except BadMapping as error:

@@ -3,7 +3,7 @@
  *   starter host ── launcher (relay) ── first process of the namespace ── job
  *
  * The relay and the first process keep every signal blocked and take them one at a time: SIGCHLD means
- * "somebody ended", any other signal goes one step down.  The first process reaps orphans; when the job
+ * "a process ended", any other signal goes one step down.  The first process reaps orphans; when the job
  * itself ends it tells the relay how through a pipe and exits, and the kernel then kills whatever is left
  * in the namespace.  The relay ends in the same way as the job did.
  *

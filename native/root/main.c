@@ -1,4 +1,4 @@
-/* Takes orders one at a time, checks them, and forks a process for each that needs somebody else's rights. */
+/* Takes orders one at a time, checks them, and forks a process for each that needs another user's rights. */
 #define _GNU_SOURCE
 #include "root.h"
 

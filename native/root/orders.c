@@ -88,7 +88,7 @@ const char *read_sheet(struct request *request)
 
 static void failed(int status, const char *stage, const char *detail) __attribute__((noreturn));
 
-/* In the launcher's words, on its own descriptor: whoever reads them need not know how far it came. */
+/* In the launcher's words, on its own descriptor: the reader need not know how far it came. */
 static void failed(int status, const char *stage, const char *detail)
 {
     int number = errno;

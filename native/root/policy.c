@@ -177,9 +177,9 @@ static long mount_of(int descriptor)
     return number;
 }
 
-/* Whether a descriptor is on one of the mounts that are seen from here.  Whoever makes a mount namespace of its own (any
- * user may, with a user namespace) mounts somebody's folder there under whatever name it likes, and a descriptor's path is
- * told as it is in its own namespace.  The descriptor keeps its mount, so the number is no other's meanwhile. */
+/* Whether a descriptor is on one of the mounts that are seen from here.  A process with a mount namespace of its own (any user may
+ * make one, with a user namespace) can mount another user's folder there under any name, and a descriptor's path is told
+ * as it is in its own namespace.  The descriptor keeps its mount, so the number is no other's meanwhile. */
 static bool mounted_here(int descriptor)
 {
     long wanted = mount_of(descriptor), number;

@@ -1,4 +1,4 @@
-/* What this program may do, what its children may, and how they become somebody else. */
+/* What this program may do, what its children may, and how they become another user. */
 #define _GNU_SOURCE
 #include "root.h"
 
@@ -23,7 +23,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The launcher is the account already when it begins: with these it gives the job namespaces and a root directory, and
- * drops them before it becomes the job.  None of them opens a file or signals a process of somebody else's. */
+ * drops them before it becomes the job.  None of them opens a file or signals a process of another user. */
 const uint64_t launch_rights = RIGHT(SYS_ADMIN) | RIGHT(SYS_CHROOT) | RIGHT(NET_ADMIN) | RIGHT(SETPCAP);
 const uint64_t chown_right = RIGHT(CHOWN);
 /* A program that begins as a user has these for its first moments, and nothing to do with them: the kernel lets no process

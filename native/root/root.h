@@ -79,7 +79,7 @@ struct program {
 /* Devices are START and a number. */
 struct device {
     const char *start;
-    bool inputs; /* their events count; without, that somebody reads them */
+    bool inputs; /* their events count; without, that a process reads them */
 };
 
 struct account {

@@ -1,4 +1,4 @@
-/* Walks through a tree of files that somebody else may be changing: nothing in it is named by a path, no link is
+/* Walks through a tree of files that another user may be changing: nothing in it is named by a path, no link is
  * followed, and each thing is looked at by the descriptor by which it is then changed. */
 #define _GNU_SOURCE
 #include "root.h"

@@ -1,4 +1,4 @@
-/* Devices that somebody uses: that they are used is told, and never what was typed. */
+/* Use of input devices: that they are used is reported, never what was typed. */
 #define _GNU_SOURCE
 #include "root.h"
 

@@ -44,7 +44,7 @@ static uint64_t identity_of(const struct stat *status)
     return (status->st_ino * SPREAD ^ status->st_dev) | 1;
 }
 
-/* The program has changed that file, and home has heard of it: what is asked from now on is new. 0: not known which. */
+/* The program has changed that file, and home has heard of it: later requests see the new state. 0: not known which. */
 void spoil(uint64_t identity)
 {
     note_own_change();

@@ -44,7 +44,7 @@ bool ground_make_again(void)
     return !needed || ground_make();
 }
 
-/* What a page is known by. 0 is no page's: such a one is to be written. */
+/* What a page is known by. 0 is no page's: it must be written. */
 uint64_t ground_mark(const void *page)
 {
     uint64_t mark = digest_page(page, 0);

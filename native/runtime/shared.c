@@ -226,8 +226,8 @@ uint64_t shared_moment(void)
     return moment;
 }
 
-/* In a new member: whoever worked on a view stayed with the parent, and home's copy for it may not have the files of views
- * that another thread made after MOMENT. */
+/* In a new member: threads that worked on a view stayed with the parent, and home's copy for it may not have the files
+ * of views that another thread made after MOMENT. */
 void shared_become_member(uint64_t moment)
 {
     lock(&views_lock);

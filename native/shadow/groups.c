@@ -2,7 +2,7 @@
  *
  * Ids are the program's.  The kernel where the family runs has a group for each group, so that waiting for one is the
  * kernel's; its number is kept here, as are the rules of who may be put where.  To the kernel there, all are of one
- * session.  Whoever is put into a group asks first (GROUP_FIND), is put there, and says so (GROUP_SET).
+ * session.  A process that is put into a group asks first (GROUP_FIND), is put there, and says so (GROUP_SET).
  *
  * A signal to a group goes to those that are in it now.  Who is being born is waited for: it would not get it otherwise.
  */
@@ -54,7 +54,7 @@ static const struct membership *living_one_of(struct session *root, int group)
     return NULL;
 }
 
-/* Somebody of GROUP, one that lives if there is one; else the kernel knows whether that group is there still. */
+/* A member of GROUP, a living one if there is one; else the kernel knows whether that group is there still. */
 static const struct membership *one_of(struct session *root, int group) REQUIRES(table_lock);
 static const struct membership *one_of(struct session *root, int group)
 {
@@ -92,7 +92,7 @@ void membership_again(struct work *w)
     pthread_mutex_unlock(&table_lock);
 }
 
-/* Whether somebody is being born: in GROUP, if that is one. */
+/* Whether a member is being created: in GROUP, if that is one. */
 static bool is_expected(struct session *root, int group) REQUIRES(table_lock);
 static bool is_expected(struct session *root, int group)
 {

@@ -1,4 +1,4 @@
-/* The host's sessions: the table of them, their threads' beginning and end, what is asked of them from outside. */
+/* The host's sessions: the table of them, their threads' beginning and end, and requests to them from outside. */
 #include "sockets.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* Locks of a program's open files (flock, and those of fcntl, which belong to the open file here): what a checkpoint
- * says of them, and taking them again.  Whoever has one meanwhile keeps it: the restart is refused.
+ * says of them, and taking them again.  If another process has one meanwhile, it keeps it: the restart is refused.
  */
 #include "described.h"
 

@@ -1,7 +1,7 @@
 /* Files that the program maps shared: where they are in the memory that all its processes have.
  *
  * The processes of a family have a piece of memory in common, the *ground* (runtime/ground.c).  A *span* is a part of it
- * that stands for a part of one file, whoever maps it and however it came to be: by a fork, or by an open of its own.
+ * that stands for a part of one file, for all processes that map it, whether by a fork or by an open of their own.
  * Home gives spans out, because home knows which names and descriptors are of one file, and hears of a member's end
  * however it ends.  What of a span was never mapped is a gap: one member is told to fill it, others wait for that.
  *
@@ -216,7 +216,7 @@ static long give(struct work *w, const struct stat *st, const struct piece *rang
     return place_of(p);
 }
 
-/* Whoever mapped the last of a file has given its memory back: of this file, since other threads may be about to. */
+/* The last mapping of a file is gone and its memory given back: of this file, since other threads may be about to. */
 static long forget_left(struct session *s, int64_t place) REQUIRES(table_lock);
 static long forget_left(struct session *s, int64_t place)
 {

@@ -100,7 +100,7 @@ struct parcel {
     int flags;
 };
 
-/* One packet of a datagram socket, into the far end of whoever it is for. The network's lock is held. */
+/* One packet of a datagram socket, into the far end of its addressee. The network's lock is held. */
 static ssize_t deliver(struct socket *from, struct socket *to, const struct parcel *p, struct rights **rights)
 {
     struct packet_head head = {.size = from->own.size};

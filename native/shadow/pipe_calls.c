@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Pipes and the like live here: they work between all members of a program's family. */
+/* Pipes and similar objects live here: they work between all members of a program's family. */
 static atomic_uint pair_numbers ATOMIC = 1;
 
 uint32_t new_pair_number(void)

@@ -187,7 +187,7 @@ static long tell_name(struct work *w, bool peer)
 long serve_getsockname(struct work *w) { return tell_name(w, false); }
 long serve_getpeername(struct work *w) { return tell_name(w, true); }
 
-/* What is asked of the machine's interfaces is answered as home has them: their addresses are the family's, too
+/* Queries about the machine's interfaces are answered as home has them: their addresses are the family's, too
  * (names.c). ROOM: a struct ifreq; of the list, argument 2 is how many bytes there is room for. */
 long socket_interfaces(struct work *w, unsigned long code, uint8_t *room)
 {

@@ -58,14 +58,14 @@ struct socket {
     uint64_t device, inode;
     struct link *link;
     int end; /* of the link: which one reads here */
-    int far; /* of the kernel's pair: the end that nobody else has; -1: somebody has it */
+    int far; /* of the kernel's pair: the end that nobody else has; -1: another process has it */
     struct file **waiting; /* connections that were not accepted yet; room for BACKLOG and one more */
     uint32_t waiting_count, waiting_room;
     int backlog;
     struct ucred self, other; /* who made it, who is at the other end */
     uint32_t option_count;
     struct option options[MOST_OPTIONS];
-    atomic_llong receive_ns, send_ns; /* how long one waits; 0: for ever */
+    atomic_llong receive_ns, send_ns; /* how long one waits; 0: forever */
 };
 
 /* A family's own network: no name of it is known to the kernel. */

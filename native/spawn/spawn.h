@@ -1,7 +1,7 @@
 /* Starts a program from a process that has threads and much memory.
  *
  * As posix_spawn(3) it copies nothing of the process; beyond that the new process can be the first of a pid namespace,
- * it begins with every signal blocked (whoever becomes a job's process sets them anyway, and none is lost before), and
+ * it begins with every signal blocked (a process that becomes a job's sets them anyway, and none is lost before), and
  * descriptors are handed on without a moment in which another start could hand them on as well.
  */
 #ifndef CONDOR_SPAWN_H

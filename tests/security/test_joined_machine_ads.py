@@ -92,7 +92,7 @@ def test_it_says_that_a_daemon_of_another_machine_has_started(attacked: Attacked
             result = said(client, "admin", Ping())
         """, token=attacked.token(), master=attacked.node(attacked.submit, "master"), pids=attacked.submit.pids())
     log = (attacked.submit.dir / "log" / "MasterLog").read_text()
-    assert "not heeded" in log, before
+    assert "has started: ignored" in log, before
 
 
 def test_it_uses_up_the_message_ids_of_another_machine(attacked: AttackedPool) -> None:

@@ -50,7 +50,7 @@ MAX_WORK: Final = 64_000_000
 RE2_SHIFT: Final = 8
 """RE2 does so much work, as a power of two, in the time of a step."""
 Asked = Literal["whether", "where", "groups"]
-"""What is asked of a search: whether there is a match, where it is, or its groups too."""
+"""What a search must find: whether there is a match, where it is, or its groups too."""
 
 
 class Unsupported(ValueError):

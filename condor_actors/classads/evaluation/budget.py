@@ -110,12 +110,12 @@ def weight(value: Any) -> int:
 class Meter:
     """Bounds what one question may spend, over however many ads it is put to.
 
-    An expression that is dear by itself is refused at once. One that is dear on some ad is an error there: the ad is
-    somebody else's perhaps, whose attributes must not spoil the questions of others.
+    An expression that is expensive by itself is refused at once. One that is expensive on some ad is an error there:
+    the ad is another user's perhaps, whose attributes must not spoil the queries of others.
 
     Args:
         what: Whose cost it is, for people: ``the constraint``.
-        expression: What is asked; None: nothing that could be dear by itself.
+        expression: The query; None: nothing that could be expensive by itself.
         steps: Steps it may take in one turn.
 
     Raises:

@@ -1,7 +1,7 @@
 """A bounded cache without bookkeeping: two generations of dictionaries.
 
 A lookup costs one dictionary access when it hits the young generation. When the young one is full it becomes the old
-one and what is asked for again moves up, so what is in use survives and what is not goes within two fillings.
+one and an entry that is used again moves up, so entries in use survive and others go within two fillings.
 
 It begins small.  What is put into it leaves a mark; when more than a quarter of a filling had been there before, the
 generations are too small for what is in use, and grow.  So what comes once and never again, as the lines of jobs that

@@ -199,7 +199,7 @@ def _remedy(node: Expr, my: ClassAd, target: ClassAd, now_s: float | None, wante
     if isinstance(node, Reference) and _own_name(node, my):
         return f"MY.{node.name} were {_word(wanted)}"
     if isinstance(node, Literal):
-        return "it were not written as a constant"
+        return "it were an attribute instead of a constant"
     if isinstance(node, (Call, Conditional)):
         return f"{unparse(node, style='wire')} were {_word(wanted)}"
     return ""
@@ -262,7 +262,7 @@ def _own_compared(node: Binary, operator: str, my: ClassAd, target: ClassAd, now
         for side in (node.left, node.right)
         if not isinstance(side, Literal)
     ]
-    return f"{left} {operator} {right} ({', '.join(facts)})" if facts else "it were not written as a constant"
+    return f"{left} {operator} {right} ({', '.join(facts)})" if facts else "it were an attribute instead of a constant"
 
 
 def explain_many(my: ClassAd, targets: Iterable[ClassAd], attribute: str = "Requirements") -> list[Tally]:

@@ -137,7 +137,7 @@ ROWS = (
     seconds(
         "MASTER_CHECK_NEW_EXEC_INTERVAL",
         300,
-        "How often the master looks whether a newer version is installed.",
+        "How often the master checks whether a newer version is installed.",
         low=1,
         read_by=MASTER,
     ),

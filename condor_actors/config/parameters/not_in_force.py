@@ -1,4 +1,4 @@
-"""Parameters that are known and checked, and that no daemon heeds, each with the reason.
+"""Parameters that are known and checked but not used by any daemon, each with the reason.
 
 They are HTCondor's, so its configuration files load and their values are validated; `condor_config check` and the
 reference say that setting them changes nothing, and why. A change that makes a daemon read one takes it out of this
@@ -35,4 +35,4 @@ NOT_IN_FORCE: Final = {
     "SUBMIT_SEND_RESCHEDULE": "the schedd itself tells the negotiator of new demand, at once",
     "TOOL_DEBUG": "commands say on standard error what concerns their user; daemons' logs have the rest",
 }
-"""The parameter, and why nothing has to heed it."""
+"""The parameter, and why nothing has to obey it."""

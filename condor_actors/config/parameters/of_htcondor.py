@@ -36,7 +36,7 @@ class Elsewhere(NamedTuple):
 
 _GROUPS: Final = (
     # names (a regular expression), planned, why, instead
-    (r"DAGMAN_.*", True, "workflows do not heed it", "Those that they heed are in docs/configuration-reference.md."),
+    (r"DAGMAN_.*", True, "workflows do not use it", "Those that they use are in docs/configuration-reference.md."),
     (r".*_GAHP(_.*)?|GAHP_.*|GRIDMANAGER.*|C_GAHP.*|ARC_.*|BATCH_.*|BLAHPD.*|GRID_.*", True,
      "jobs are handed to Slurm alone, of other batch systems, pools and clouds",
      "Its parameters are those of docs/grid.md."),

@@ -83,7 +83,7 @@ ROWS = (
         "Tokens of which this is true (of their iss, sub, kid, jti, iat, exp, scope) are refused.",
     ),
     path("SEC_TOKEN_DIRECTORY", "~/.condor/tokens.d", "The caller's tokens, in files that nobody else may read."),
-    path("SEC_TOKEN_SYSTEM_DIRECTORY", "$(ETC)/tokens.d", "Tokens of root, who has none of his own."),
+    path("SEC_TOKEN_SYSTEM_DIRECTORY", "$(ETC)/tokens.d", "Tokens of root, which has none of its own."),
     words(
         "SEC_CLIENT_AUTHENTICATION_METHODS",
         "FS SSL IDTOKENS",

@@ -276,14 +276,14 @@ ROWS = (
     words(
         "CHARGE_ALLOW_USERS",
         None,
-        "Who may charge other users for his jobs: rules who=whom, as in dean=alice or ops=service-*. Everybody may "
-        "charge himself.",
+        "Who may charge jobs to other users: rules who=whom, as in dean=alice or ops=service-*. All users may charge "
+        "themselves.",
         read_by=SCHEDD,
     ),
     words(
         "CHARGE_ALLOW_GROUPS",
         None,
-        "Who may charge which accounting group and its sub-groups, in his own name: rules who=group, as in "
+        "Who may charge which accounting group and its sub-groups, in their own name: rules who=group, as in "
         "alice=physics or *=common. Unset: everybody any group, as in HTCondor.",
         read_by=SCHEDD,
     ),

@@ -54,7 +54,7 @@ class Fits:
     Attributes:
         unwanted: the job does not want them.
         unwilling: they do not want the job.
-        taken: both agree, and somebody else's job or one of this user's runs there.
+        taken: both agree, and another user's job or one of this user's runs there.
         free: both agree.
     """
 

@@ -1,10 +1,10 @@
-"""How much of a negotiation one user may take: a purse of time, spent by evaluating that user's requests.
+"""How much of a negotiation one user may take: a budget of time, spent by evaluating that user's requests.
 
-Theory: a negotiator is one thread.  A user whose Requirements are dear, or who has very many autoclusters, is served
-for a slice of time in each turn of a cycle.  What is left is put off to further turns, which come when everybody else
-has been told of matches, and until the user has used up what a cycle has for one (NEGOTIATOR_MAX_TIME_PER_SUBMITTER) or
-somebody else waits for the next.  Time is the greater of what a stopwatch says and of the steps that evaluations have
-taken, so that it passes in a simulation too, the same in every run.
+Theory: a negotiator is one thread.  A user whose Requirements are expensive, or who has very many autoclusters, is
+served for a slice of time in each turn of a cycle.  The rest is put off to further turns, which come when all other
+users have been told of matches, and until the user has used up what a cycle has for one
+(NEGOTIATOR_MAX_TIME_PER_SUBMITTER) or another user waits for the next.  Time is the greater of what a stopwatch says
+and of the steps that evaluations have taken, so that it passes in a simulation too, the same in every run.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ policy         a user's index                      served                       
 =============  ==================================  =============================  ==========================
 FAIR_SHARE     decayed usage × factor              shares inverse to the index    an index better by a fifth
 UP_DOWN        rises while running, falls while    lowest index first, slot by    any lower index
-               wanting in vain                     slot
+               waiting for a slot                  slot
 UPDATE_PRIO    an expression of the admin's        highest Prio first, slot by    any higher Prio
                                                    slot
 =============  ==================================  =============================  ==========================
@@ -147,7 +147,7 @@ class PriorityPolicy:
                 self._bring_up(record, now_s)
                 record.wanting = False
 
-    # ---- what is asked
+    # ---- queries
 
     def effective(self, name: str, now_s: float) -> float:
         """The effective priority; the least is served first."""

@@ -102,7 +102,7 @@ class _Heads:
         self.all: dict[int, Autocluster] = {}
         self._heap: list[tuple[Entry, int, Autocluster]] = []
         self._lost: dict[int, Autocluster] = {}
-        """Those whose first job has left; its follower is looked for when somebody asks."""
+        """Those whose first job has left; the next one is looked up on demand."""
 
     def forget(self, autocluster: Autocluster) -> None:
         """It wants nothing any more."""

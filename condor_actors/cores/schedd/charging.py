@@ -95,7 +95,7 @@ class Charging:
 
     @staticmethod
     def malformed(ad: ClassAd) -> str:
-        """Why nobody at all is named by what an ad says of its own, whoever says so; empty when it is well."""
+        """Why the accounting names that an ad carries are not valid for any user; empty when they are."""
         for key in CHARGED:
             value = ad.own.get(key)
             if value is not None and (not isinstance(value, str) or not _NAME.fullmatch(value)):

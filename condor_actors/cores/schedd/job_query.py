@@ -42,7 +42,7 @@ class JobPage:
     Args:
         question: with its limit, and the cursor of the page before.
         most_jobs: it may hold.
-        constraint: what is asked of jobs.
+        constraint: the condition that a job must meet.
 
     Raises:
         ValueError: the cursor is none.

@@ -92,7 +92,7 @@ class Cluster:
     def jobs_after(self, proc: int) -> Iterator[Job]:
         """The jobs after one of them, in the order of their numbers; they may come and go meanwhile.
 
-        However often somebody goes on after the last job that he has seen, each number is counted up once.
+        However often a client pages on after the last job it has seen, each number is counted up once.
         """
         jobs = self.jobs
         numbers: Iterable[int]

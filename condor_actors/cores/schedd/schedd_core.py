@@ -298,7 +298,7 @@ class ScheddCore:
             self.claims.offer_idle()
 
     def look_up(self, message: QueryJobs | QueryTotals | QueryChanges, identity: Identity, now_s: float) -> Any:
-        """The answer to somebody's question about the queue; nothing changes by it."""
+        """The answer to a query about the queue; it changes nothing."""
         sight = self.context.sight(identity)
         try:
             if isinstance(message, QueryChanges):

@@ -108,7 +108,7 @@ class ShadowHosts:
             self._give(host, event)
 
     def lives_or_dies(self, host_id: str, event: HostChecked | TimerFired) -> str:
-        """Its process was looked at, or its time is up; returns whose it was when it is gone and was somebody's."""
+        """Its process was looked at, or its time is up; returns its owner when it is gone and had one."""
         host = self.hosts.get(host_id)
         if host is None:
             return ""

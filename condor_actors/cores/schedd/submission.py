@@ -217,7 +217,7 @@ class Submissions:
             del self._begun[reservation.name]
 
     def link_lost(self, node: str) -> None:
-        """Whoever reserved numbers over this link will not use them."""
+        """Numbers reserved over this link will not be used."""
         for reservation in [each for each in self._reservations if each.node == node]:
             self._end(reservation)
 

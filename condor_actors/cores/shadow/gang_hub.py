@@ -116,7 +116,7 @@ class GangHub:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether somebody waits for an answer."""
+        """Whether a node waits for an answer."""
         return any(wish.ticket is not None for wish in self._wishes.values())
 
     def handle(self, node: int, call: GangCall, ticket: Any, now_s: float) -> None:

@@ -96,7 +96,7 @@ class FolderRecord:
     said: str = ""
 
     def since_s(self, batch_id: str) -> float:
-        """Since when the batch system has this job: the same whoever asks, so that it is written once; 0: not known."""
+        """Since when the batch system has this job: always the same answer, so it is written once; 0: not known."""
         return self.submitted_s if batch_id == self.batch_id else self.began_s if batch_id == self.claim else 0.0
 
 

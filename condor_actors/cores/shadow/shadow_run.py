@@ -53,7 +53,8 @@ UNANSWERED = frozenset({"busy", "internal"})
 """Refusals that say nothing about the run: it may well be alive, and is asked for again within its lease."""
 NOTICE_S = 150.0
 """The starter ends a run when its lease is over since it noticed that the shadow is gone, which takes up to 120 s where
-nothing resets the connection.  The shadow gives the run up after that, lest the job be started a second time beside it.
+nothing resets the connection.  The shadow gives the run up after that, so that the job is not
+started a second time beside it.
 """
 ROOM_RETRY_S = 15.0
 ROOM_PATIENCE_S = 900.0
@@ -305,7 +306,7 @@ class ShadowRun:
                 self.heard_perhaps()
 
     def catch_up(self, found: Reattached) -> None:
-        """What happened to the run while nobody here heard of it, or somebody who is gone."""
+        """What happened to the run while no shadow heard of it, or one that is gone."""
         if found.began_s and not self.began:
             self.has_inputs = self.has_inputs or found.has_inputs
             self.note_began(found.began_s, found.scratch_dir)

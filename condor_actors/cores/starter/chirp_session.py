@@ -1,4 +1,4 @@
-"""One connection of a job to the starter: lines in, answers out, and what is asked of the shadow in between.
+"""One connection of a job to the starter: lines in, answers out, and the requests to the shadow in between.
 
 Theory: a request is a line, some with bytes behind it, and the next one is read when it is answered.  Each verb is a
 generator that says what it needs: bytes of the request (:class:`Take`), something of the shadow (:class:`Call`), a

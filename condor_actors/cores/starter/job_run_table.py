@@ -2,7 +2,7 @@
 
 Theory: the steps are in :mod:`condor_actors.cores.starter.run_steps`; here are the rows that put them into states.
 Four events make a run go (its shadow, the startd, its lease, nobody asking any more).  Each notes who wants it and why,
-and gives :class:`HasToGo` to the table; in the same way whoever wants the run to stand still, or no longer, gives it
+and gives :class:`HasToGo` to the table; in the same way a caller that suspends or continues the run gives it
 :class:`WishChanged`.
 """
 

@@ -298,7 +298,7 @@ def freeze_going(run: JobRun, event: WishChanged) -> None:
 
 
 def thaw_if_free(run: JobRun, event: WishChanged) -> None:
-    """It is not frozen any more, whoever comes; what stands still may go on."""
+    """It is not frozen any more; what was suspended may continue."""
     if run.suspended and not (run.by_user or run.by_owner):
         run.go_on()
 

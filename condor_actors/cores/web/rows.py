@@ -29,7 +29,7 @@ ATTRIBUTES = (
     "Owner", "JobStatus", "QDate", "JobCurrentStartDate", "RemoteHost", "LastRemoteHost", "JobBatchName", "Cmd",
     "JobPrio", "NumShadowStarts", "NumCkpts", "RemoteUserCpu", "MemoryUsage", "EnteredCurrentStatus", "HoldReason",
 )
-"""What is asked for; a stranger may see each of these (a test says so)."""
+"""The attributes queried; a stranger may see each of these (a test checks it)."""
 
 STATES: dict[int, str] = {
     JobStatus.IDLE: "idle", JobStatus.RUNNING: "running", JobStatus.REMOVED: "removed",

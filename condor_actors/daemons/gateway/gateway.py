@@ -3,8 +3,8 @@
 Theory: machines of two pools that lend each other machines need not reach one another.  Each reaches its own gateway,
 and one of the two gateways the other.  The actor keeps the links to the partners' gateways and knows the pool's
 machines; the ways themselves are made in :mod:`condor_actors.daemons.gateway.ways`.  A gateway keeps nothing on disk:
-one that was killed and started again carries at once what is asked for, and who had a connection through it dials
-again.
+one that was killed and started again relays at once what is requested, and clients that had a connection through it
+dial again.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class GatewayActor(Actor):
                 done.callback(None)
 
     def dropped(self) -> None:
-        """Nobody waits in vain for an actor that is built anew."""
+        """No caller waits for an answer from an actor that was rebuilt."""
         self._tell_waiting()
 
 

@@ -1,7 +1,7 @@
 """The ways that a gateway makes: who asks for them, what they are made of, and their end.
 
 Theory: a way is asked for on one connection and leads over another; when both are bare, they are spliced.  Everything
-before that is *opening*, counted for who asked, with a time limit; whoever hangs up ends the rest.
+before that is *opening*, counted for who asked, with a time limit; a side that hangs up ends the rest.
 
 =====================  ==================================  ====================================================
 asked for by           leads to                            made by
@@ -69,7 +69,7 @@ class Ways:
         reactor: Twisted's.
         edges: make and join connections.
         routes, hosts, standing: what decides.
-        may_ask: whether somebody of this pool may have ways.
+        may_ask: whether a user or host of this pool may have relayed connections.
         ask_back: asks the gateway at a link to bring a way: (link, number, node, refused(why)).
         look: has the collector asked where the pool's daemons are, one of which may be at a door that was asked for.
         denied: is told of a partner's gateway that wants what it does not get.
@@ -104,7 +104,7 @@ class Ways:
         return Asked(self._reactor, identity, self.brought)
 
     def wanted(self, asked: Asked, text: str) -> None:
-        """Somebody wants a way; ``text`` says where to."""
+        """A peer requests a relayed connection; ``text`` says where to."""
         (self._of_partner if asked.identity.realm else self._of_member)(asked, text)
 
     def _of_member(self, asked: Asked, text: str) -> None:

@@ -235,7 +235,7 @@ class ScheddActor(CoreActor):
         owner = message.owner or self.core.hosts.owner_of(message.host_id)
         try:
             user = self._edges.processes.find_user(owner) if owner else None
-        except NotYet:  # who connects is known by now, unless it is somebody else
+        except NotYet:  # a known peer; any other is resolved later
             return False
         return user is not None and user.uid == identity.uid
 

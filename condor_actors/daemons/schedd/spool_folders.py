@@ -60,7 +60,7 @@ class SpoolFolders(Protocol):
         """The input of a job is complete: its folder is its owner's from now on."""
 
     def remove(self, path: Path) -> None:
-        """Remove a folder of the spool, whoever's it is."""
+        """Remove a folder of the spool, whatever its owner."""
 
     def remove_kept(self, folder: Path, name: str) -> None:
         """Remove an entry of a folder that :meth:`make_kept` has made."""

@@ -63,7 +63,7 @@ MAX_LARGE_FILES = 2_000
 MAX_PROPS = 100
 OF_NODE_0 = frozenset({JobEventType.EXECUTE, JobEventType.IMAGE_SIZE, JobEventType.FILE_TRANSFER,
                        JobEventType.JOB_SUSPENDED, JobEventType.JOB_UNSUSPENDED})
-"""Events that a job has once, whoever else of its gang could tell of them."""
+"""Events that a job has once, although each node of its gang could report them."""
 RELAY_PATIENCE_S = 25.0
 
 

@@ -14,7 +14,7 @@ __all__ = ["refuse_stranger"]
 
 
 def refuse_stranger(context: Context, delivery: Delivery, about: str) -> None:
-    """Refuse what somebody says who has no say in it.
+    """Refuse a message whose sender has no right to send it.
 
     Args:
         context: of the actor spoken to.

@@ -1,4 +1,4 @@
-"""Chirp for one run: its clients, what is asked of its shadow for them, and the attributes that are told later.
+"""Chirp for one run: its clients, the requests to its shadow for them, and the attributes that are told later.
 
 Theory: a :class:`~condor_actors.cores.starter.chirp_session.ChirpSession` decides for each client; what it asks goes to
 the shadow in turns of the starter, a few at a time.  When no answer comes, what can be done twice is asked again, also

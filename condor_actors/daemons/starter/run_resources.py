@@ -122,7 +122,7 @@ class RunResources:
         return work.addBoth(done)
 
     def remove_sandbox(self) -> None:
-        """Take the directory away, once whoever still reads or fills it has finished."""
+        """Take the directory away, once every reader and writer of it has finished."""
         sandbox, self.sandbox = self.sandbox, None
         if sandbox is None:
             return

@@ -117,7 +117,7 @@ class RunStreams:
 
 
 def accept_stream(edges: StarterEdges) -> Callable[[str, str], Any]:
-    """Finds the run that a stream belongs to: whoever knows its key is its shadow."""
+    """Finds the run that a stream belongs to: the peer that knows its key is its shadow."""
     def accept(run_id: str, key: str) -> RunStreams | None:
         held = edges.runs.get(run_id)
         streams = held.streams if held is not None else None

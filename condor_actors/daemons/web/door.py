@@ -1,9 +1,9 @@
 """Who gets in by HTTP, and with what: everything about a request that is refused before anybody looks at its path.
 
-Theory: what comes here is a stranger's.  A request has a name of ours in ``Host`` (a page of somebody else's, whose
+Theory: what comes here is a stranger's.  A request has a name of ours in ``Host`` (a page of another site, whose
 name was made to point at this address, has not), the method GET or HEAD, no body, and with ``WEB_ACCESS = KEY`` the
 key: in a cookie, which the link with the key has set, or as a bearer token.  A browser that asks for data on behalf of
-somebody else's page says so, and gets none.  Connections are counted, of all and of each address, so that nobody takes
+another site's page says so, and gets none.  Connections are counted, of all and of each address, so that nobody takes
 the room of others; one that has not sent a whole request within :data:`PATIENCE_S` ends.  No answer may be framed,
 guessed at or run anything but our own scripts.
 """

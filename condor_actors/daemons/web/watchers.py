@@ -1,8 +1,8 @@
 """Open pages: what has changed is pushed to them as server-sent events.
 
-Theory: an event is encoded once for all pages.  A page that reads more slowly than things happen is not sent more into
-its buffer: when it has read what is there, it gets everything anew (``begin``), which is what a new page gets first; so
-nobody's slowness costs memory, and no page misses something without knowing.  One that reads nothing for
+Theory: an event is encoded only once, for all pages.  A page that reads more slowly than things happen is not sent more
+into its buffer: when it has read what is there, it gets everything anew (``begin``), which is what a new page gets
+first; so nobody's slowness costs memory, and no page misses something without knowing.  One that reads nothing for
 :data:`PATIENCE_S` is let go; its browser comes back.
 
 =========  =========================================================================================
@@ -100,7 +100,7 @@ class Watchers:
         return len(self._open)
 
     def beginning(self) -> bytes:
-        """The event that a page gets first; made once for all that come at the same time."""
+        """The event that a page gets first; made only once for pages that come at the same time."""
         if self._encoded is None:
             self._encoded = self._beginning()
         return self._encoded

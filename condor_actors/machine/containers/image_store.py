@@ -102,7 +102,7 @@ class ImageStore:
         return image
 
     def begin(self, owner: str, digest: str, then: Callable[[], None]) -> bool:
-        """Whether the caller is to unpack; else ``then`` is called when somebody else has, or has given up."""
+        """Whether the caller must unpack; else ``then`` is called when another caller has, or has given up."""
         waiting = self._waiting.get((owner, digest))
         if waiting is None:
             self._waiting[owner, digest] = []

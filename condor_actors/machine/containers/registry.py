@@ -1,6 +1,6 @@
 """Asks a registry for an image, by the distribution protocol of the Open Container Initiative.
 
-Theory: a registry, what stands between it and us, and whoever it sends us on to are hostile until what they sent has
+Theory: a registry, what stands between it and us, and any server it redirects to are hostile until what they sent has
 the digest that was asked for.  Every answer is bounded: a manifest by its kind, a layer by the size that the manifest
 says, a word by the seconds that it may take.  What breaks off goes on where it broke (Range) and is tried again; what
 is refused is not.  A token that the registry's word leads to is shown to that registry only.
@@ -118,7 +118,7 @@ class Repository:
         """For people."""
         return f"{self._registry.host}/{self._name}"
 
-    # ---- what is asked for
+    # ---- requests
 
     def resolve(self, tag: str) -> str:
         """The digest of what a tag means now.
@@ -221,7 +221,7 @@ class Repository:
     # ---- a question
 
     def _ask(self, path: str, headers: dict[str, str]) -> _Answer:
-        """The answer to one question, whoever it comes from in the end."""
+        """The answer to one request, from the last server of its redirects."""
         try:
             return self._asked(path, headers)
         except _Refused as refusal:
@@ -313,7 +313,7 @@ class Repository:
             raise _Broken(f"{urllib.parse.urlsplit(url).netloc} cannot be reached: {str(said)[:500]}") from None
 
     def _token_for(self, challenge: str) -> str:
-        """A token for whoever asks, by the registry's own word on where it is given."""
+        """An anonymous token, from the server that the registry names for it."""
         kind, _, rest = challenge.partition(" ")
         said = {name.lower(): value for name, value in _CHALLENGE.findall(rest)}
         if kind.lower() != "bearer" or not said.get("realm"):

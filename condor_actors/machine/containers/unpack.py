@@ -119,7 +119,7 @@ class Budget:
 class _Entry(tarfile.TarInfo):
     """An entry whose header was looked at before anything is read by it.
 
-    Theory: the library takes a negative size, and goes back with it to what it has read, for ever; and it reads all
+    Theory: the library takes a negative size, and seeks back with it to what it has read, endlessly; and it reads all
     of a long name or of attributes into memory, whatever their size.
     """
 

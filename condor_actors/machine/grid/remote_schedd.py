@@ -65,7 +65,7 @@ class ScheddFailed(Exception):
 
 
 class Line:
-    """What is asked over one connection.
+    """The requests over one connection.
 
     Args:
         client: the connection.

@@ -18,7 +18,7 @@ import attrs
 __all__ = ["REFUSED", "Verdict", "examine"]
 
 REFUSED = {
-    "connect": "whoever is not one of its own processes (ENETUNREACH, ECONNREFUSED)",
+    "connect": "a process that is not its own (ENETUNREACH, ECONNREFUSED)",
     **dict.fromkeys(("shmget", "shmat"), "System V shared memory (ENOSYS)"),
     **dict.fromkeys(("semget", "semop"), "System V semaphores (ENOSYS)"),
     **dict.fromkeys(("msgget", "msgsnd", "msgrcv"), "System V messages (ENOSYS)"),

@@ -43,7 +43,7 @@ OPENING = os.O_ACCMODE | os.O_CREAT | os.O_EXCL | os.O_TRUNC | os.O_APPEND | os.
 
 PATIENCE_S = 2.0
 """So long a reactor waits for an answer, which the helper itself gives at once, unless its process stands still.  After
-it has waited in vain it does not wait at all, until the helper has answered something."""
+it has waited without an answer it does not wait at all, until the helper has answered something."""
 
 GONE = "the helper that has root's rights is gone"
 SILENT = "the helper that has root's rights does not answer"

@@ -73,7 +73,7 @@ def _launcher(config: Config) -> str:
     """The installed launcher, or JOB_LAUNCHER, which nobody but root may change.
 
     Raises:
-        PermissionError: somebody else could.
+        PermissionError: another user could.
     """
     path = os.path.realpath(config.text("JOB_LAUNCHER") or launcher_path())
     facts = os.stat(path)

@@ -29,7 +29,7 @@ IO_FILES = {1: ("blkio.bfq.weight", "blkio.weight"), 2: ("io.weight", "io.bfq.we
 """Weights of disk time; which there are depends on the I/O scheduler."""
 
 DELEGATED = ("cgroup.procs", "tasks", "cgroup.threads", "cgroup.subtree_control", "cpu.idle")
-"""The files of a group that belong to whoever may divide it; Source: cgroups(7), "Delegation"."""
+"""The files of a group that belong to the user who may divide it; Source: cgroups(7), "Delegation"."""
 
 NORMAL_IO_WEIGHT = 100
 SHORT_BYTES = 2048
@@ -307,7 +307,7 @@ class JobCgroup:
         return peak if peak is None or now is None else max(peak, now)
 
     def _file_cache_kib(self) -> int:
-        """Pages of files, which the kernel takes back when somebody needs the room."""
+        """Pages of files, which the kernel reclaims when memory is short."""
         wanted = ("total_inactive_file", "total_active_file") if self.version == 1 else ("inactive_file", "active_file")
         lines = (line.split() for line in _read(self._file("memory", "memory.stat", "memory.stat")).splitlines())
         return sum(int(line[1]) for line in lines if len(line) == 2 and line[0] in wanted) >> 10

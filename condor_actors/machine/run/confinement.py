@@ -155,7 +155,7 @@ def _places(folders: tuple[str, ...], _when: int) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _real(path: str, _when: int) -> str:
     """The path without links: by one look of the kernel's where it can be opened.  A run asks twice, and the next one
-    has its program in the same place; whoever can turn a link there could have named another path as well."""
+    has its program in the same place; a user who can change a link there could have named another path as well."""
     try:
         opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

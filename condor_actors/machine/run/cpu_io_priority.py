@@ -3,7 +3,7 @@
 Theory: the kernel knows two ways.  A control group has weights (``cpu.weight``, ``io.weight``) and can be idle as a
 whole (``cpu.idle``): nothing of the run escapes it, and the groups above it are idle too where all their runs are.  A
 process has a scheduling class (SCHED_IDLE) and an I/O class (idle), which its children inherit.  Groups are used where
-there are any, the I/O class always (schedulers that know no weights heed it), the scheduling class where no group can
+there are any, the I/O class always (schedulers without weights obey it), the scheduling class where no group can
 be idle.  Out of SCHED_IDLE the kernel lets a process only if RLIMIT_NICE allows its nice value, or root asks; a process
 that could not be brought back is not lowered.  What was done is returned in words, so that a machine that can do little
 says so.

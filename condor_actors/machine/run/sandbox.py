@@ -437,7 +437,7 @@ def _remove_unpacked(path: str) -> None:
 
 @contextlib.contextmanager
 def opened_folder(path: str) -> Iterator[int]:
-    """A folder as a place, whoever may look into it; no link.
+    """A folder as a place, with any permissions; no link.
 
     Raises:
         OSError: it is not there.

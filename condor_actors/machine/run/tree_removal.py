@@ -42,7 +42,7 @@ def remove_tree(path: str) -> bool:
     """
     try:
         here = _open(path)
-    except OSError:  # a file; or a folder that is somebody else's, which goes when it is empty
+    except OSError:  # a file; or another user's folder, which goes when it is empty
         for remove in (os.unlink, os.rmdir):
             with contextlib.suppress(OSError):
                 remove(path)

@@ -1,7 +1,7 @@
 """What a startd does as root before it becomes the pool's account, and what it leaves to its helper.
 
 Theory: a startd runs nobody's programs; it starts the starter host, which does.  Of root's rights it needs three things
-later: a starter host that begins as root, the end of one that has not got rid of that yet, and to be told when somebody
+later: a starter host that begins as root, the end of one that has not got rid of that yet, and to be told when a user
 uses a terminal or an input device.  The helper's list names that one program and those devices.
 """
 

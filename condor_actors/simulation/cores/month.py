@@ -169,7 +169,7 @@ def run_month(policy: str, seed: int, users: Sequence[User] = PAPER_USERS, *, st
     Args:
         policy: one of :data:`POLICIES`; seed: of owners and users.
         users: who submits; stations: how many workstations; length_s: how long.
-        overrides: parameters set otherwise than in the paper's configuration.
+        overrides: parameters set differently from the paper's configuration.
         more: for :class:`CorePool`.
 
     Raises:

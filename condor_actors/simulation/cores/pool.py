@@ -56,7 +56,7 @@ class PoolSettings:
     """What the cores of a pool are made from.
 
     Attributes:
-        slot, schedd, cycle, match, rules: the settings of the production cores; ``host``, ``name`` and the like are
+        slot, schedd, cycle, match, rules: the settings of the production cores; ``host``, ``name`` and so on are
             replaced for each of them.
         policy: makes the priorities.
         share, facts: a station's resources, and what its ads say beside those that the cores write.

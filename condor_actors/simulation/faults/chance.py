@@ -58,7 +58,7 @@ def random_scenario(seed: int, machines: int = 20, faults: int | None = None, ra
             cpus=random.choice((1, 1, 1, 2, 4)) if executes else 1, memory_mib=4096,
             drift=random.choice((0.0, 0.0, random.uniform(-2e-4, 2e-4))),
             offset_s=random.choice((0.0, 0.0, random.uniform(-30.0, 30.0))), config=DESKTOP if desk else {}))
-    times = Random(f"times of {seed}")  # another source, lest all else of a known seed be another
+    times = Random(f"times of {seed}")  # a source of its own, so that all else of a known seed stays the same
     submissions = tuple(
         Submission(
             when_s=round(random.uniform(5.0, 400.0), 3), owner=random.choice(("alice", "bob", "carol")),

@@ -63,7 +63,7 @@ minutes, as a batch of ten takes twenty minutes to place.</li>
 <li><b>Leverage</b> of jobs of less than two hours comes out about a tenth below the paper's 600, that of all jobs 6 to
 9 % above its 1,300. The paper's numbers of system calls and of moves are not known; 150 calls a job are a
 guess.</li>
-<li><b>The heavy user's jobs of less than an hour</b> wait in their owner's own queue behind the long ones, hence the
+<li><b>The heavy user's jobs of less than an hour</b> wait in their owner's own queue behind the long ones, so the
 large mean ratios at the left of Figure 4; the ratio of all waiting to all service is what that user feels.</li>
 <li><b>Claims.</b> The production schedd keeps a claim for its next job for CLAIM_WORKLIFE (20 minutes), so the
 negotiator is asked less often than the coordinator of 1988 was; with FIFO a station goes back to the pool after each

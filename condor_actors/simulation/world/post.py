@@ -44,7 +44,7 @@ class SimulatedPost(PostOffice):
         machine_identity: what the machine's certificate says.
 
     Attributes:
-        asked_for: who answers what is asked for on a bare connection, by the first line.
+        asked_for: who answers a bare connection, by its first line.
         accepted: how many of those from other pools it got, by pool.
     """
 

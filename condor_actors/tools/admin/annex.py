@@ -82,7 +82,7 @@ def command_parser() -> argparse.ArgumentParser:
     slurm.add_argument("--account", metavar="NAME", help="who pays in Slurm")
     slurm.add_argument("--tokens", type=Path, metavar="FILE",
                        help="tokens for it, one a line (condor_pool token --roles master,startd --stay TIME); - reads "
-                       "them from standard input; without this they are made here, by whoever has the pool's authority")
+                       "them from standard input; without this they are made here, by the pool's authority")
     slurm.add_argument("--wait", type=_span, default=86400.0, metavar="TIME",
                        help="tokens made here count for so long, until which Slurm must have begun (default 24h)")
     text = "show the annexes of yours, and what Slurm says of their machines"

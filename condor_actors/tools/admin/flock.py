@@ -179,10 +179,10 @@ def _need_authority(files: PoolFiles) -> None:
 
 
 def _compare(fingerprint: str, given: str) -> None:
-    """Have somebody compare the fingerprint.
+    """Have the administrator compare the fingerprint.
 
     Raises:
-        ToolError: it is another, or nobody has.
+        ToolError: it differs, or was not compared.
     """
     if given:
         if given.lower().replace(":", "") != fingerprint.replace(":", ""):

@@ -1,6 +1,6 @@
 """What condor_q -better-analyze and condor_status -why ask of the pool for their answers in plain words.
 
-Whoever does not answer leaves out what only he knows: an answer with less in it beats none.
+A daemon that does not answer leaves a gap: an incomplete explanation is better than none.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def open_own(path: str, flags: int) -> int:
         flags: besides those that make it and follow no link.
 
     Raises:
-        OSError: it is a link, no regular file, or somebody else's; or cannot be opened.
+        OSError: it is a link, no regular file, or another user's; or cannot be opened.
     """
     descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     try:

@@ -142,7 +142,7 @@ def _read(options: DagOptions, config: Config, say: Callable[[str], None]) -> Da
 
 
 def ended_with(files: DagFiles, dag_id: int) -> int | None:
-    """The exit status of this job's run, when it has ended: whoever is killed then is started once more.
+    """The exit status of this job's run, when it has ended: a run killed after that is started once more.
 
     The metrics are written at the end, before the journal goes.  With another status than 0, 1 and 2 the job stays in
     the queue, and the DAG is to be run again.

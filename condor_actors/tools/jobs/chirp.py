@@ -374,7 +374,7 @@ def main() -> int:
     try:
         status = _run(sys.argv[1:])
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has left: nothing more is said, at the exit of the process neither
+    except BrokenPipeError:  # the reader has left: write nothing more, not even at exit
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.close(nowhere)

@@ -7,7 +7,7 @@ because several tools give it a meaning.
 
 ``parse`` turns words into `Given` items; each tool says with a table of `Flag` rows what it knows, in the order in
 which they are tried.  A row stands for every option of the manual: one that is not carried out says why, and is either
-refused or taken with a word to who gave it, so that nobody believes that it was heeded.
+refused or accepted with a warning, so that no user believes it had an effect.
 
 ==========  ================================================================
 row         what becomes of the flag

@@ -71,7 +71,7 @@ class PersonalFiles:
         return f"unix:{self.run}/{daemon}.sock"
 
     def check_whose(self) -> None:
-        """Refuse a folder where somebody else chooses the configuration, or leads files of ours elsewhere.
+        """Refuse a folder where another user can set the configuration or redirect our files.
 
         Raises:
             SetupError: whose it is, or who may write there.

@@ -1,4 +1,4 @@
-"""How far a copy has come: told to whoever sits at the terminal when it takes longer than two seconds."""
+"""The progress of a copy, shown at a terminal when it takes longer than two seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GAP_S = 0.5
 
 
 class CopyProgress:
-    """A line on standard error that is written over; none where nobody sits there, lest a program read it.
+    """A line on standard error that is overwritten; nothing when standard error is not a terminal.
 
     Args:
         verb: what is done, as in ``sent``.

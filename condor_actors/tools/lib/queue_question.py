@@ -48,7 +48,7 @@ class Question(ad_output.AdQuestion):
 
     @property
     def is_no_jobs(self) -> bool:
-        """Whether what is asked about are other things than jobs, which are printed in a table of their own."""
+        """Whether the query is about something other than jobs, printed in a table of its own."""
         return self.is_autoclusters or self.is_factories or self.is_sets
 
     ids: list[tuple[int, int]] = attrs.Factory(list)

@@ -203,7 +203,7 @@ def environment(config: Config, *, submit_method: int = 0) -> Environment:
 def make_logs(clusters: Sequence[Cluster]) -> None:
     """Make the event logs of jobs that were just queued on this machine, empty, where there are none.
 
-    The first event is written by a shadow host, which may have to start; whoever looks for the log at once
+    The first event is written by a shadow host, which may have to start; a script that looks for the log at once
     (``condor_submit job.sub && condor_wait job.log``) finds it all the same.
     """
     from condor_actors.classads import ClassAd

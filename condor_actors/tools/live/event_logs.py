@@ -121,7 +121,7 @@ class FollowedLogs:
         logs: their paths; True: one that may not be there yet is no mistake.
 
     Attributes:
-        warnings: what could not be read, for people; whoever prints them empties the list.
+        warnings: what could not be read, for people; the caller that prints them empties the list.
     """
 
     def __init__(self, logs: Mapping[str, bool]) -> None:
@@ -138,7 +138,7 @@ class FollowedLogs:
 
     def _open(self, path: str, may_come: bool) -> None:
         try:
-            if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would keep us for ever
+            if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would block us forever
                 raise OSError(0, "it is no file")
             self._logs[path] = _Log(GrowingFile(path), EventReader())
         except OSError as error:

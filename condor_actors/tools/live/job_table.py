@@ -64,7 +64,7 @@ class Group:
 
     @property
     def style(self) -> str:
-        """Its colour: what needs somebody first."""
+        """Its colour: jobs that need attention stand out."""
         if self.counts[State.HELD]:
             return "red"
         if self.counts[State.DONE] == self.total:

@@ -60,7 +60,7 @@ class PoolNews:
     """What is known.
 
     Attributes:
-        lock: whoever reads or changes it holds it.
+        lock: held to read or change it.
         slots, queue: machines and jobs.
         running: ads of jobs that run, with :data:`MOVING`.
         problems: what could not be asked, by whom.

@@ -196,7 +196,7 @@ def _of_daemon(call: Call, config: Config) -> int:
 
 
 def _count_down(screen: Screen, delay_s: float) -> None:
-    """Wait; whoever sits there sees for how long."""
+    """Wait, and show for how long."""
     end_s = time.monotonic() + delay_s
     while (left_s := end_s - time.monotonic()) > 0:
         if sys.stderr.isatty():

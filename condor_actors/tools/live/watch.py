@@ -38,7 +38,7 @@ HELP = ("1 2 3 4 5, tab   jobs, slots, owners, transfers, checkpoints", "up down
 
 @attrs.define
 class Place:
-    """Where whoever watches is.
+    """Where the viewer is.
 
     Attributes:
         view: which of :data:`VIEWS`.

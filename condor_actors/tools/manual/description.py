@@ -14,7 +14,7 @@ the nouns             the table of ``htcondor``
 words by hand         `Description.verbs`, and ``OPTIONS`` of its module
 ====================  ========================================================
 
-The classes are named tuples, which are made ten times sooner than others: somebody waits for ``-help``.
+The classes are named tuples, which are created ten times faster than others: a user waits for ``-help``.
 
 A description says an option as it is typed: ``constraint EXPR``, ``wide[:COLUMNS]``, ``af[:LETTERS] ATTR ...``.
 """

@@ -74,7 +74,7 @@ def _check(what: str, given: dict[str, str]) -> int:
     universe = suffixes.get(given["universe"].lower())
     if universe is None or not given["vacate"].isdecimal():
         raise ToolError(f"condor_policy: -universe is one of {', '.join(sorted(suffixes))}; -vacate takes seconds", 2)
-    job = ClassAd({"JobUniverse": universe, "Owner": "somebody", "ImageSize": 10240, "RequestCpus": 1})
+    job = ClassAd({"JobUniverse": universe, "Owner": "user", "ImageSize": 10240, "RequestCpus": 1})
     if not given["day"]:
         return _now(config, job, given)
     trial = Trial(policy_of(config), latches_of(config), job, ClassAd({"Cpus": 1, "Memory": 1024, "SlotID": 1}),

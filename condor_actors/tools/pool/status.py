@@ -149,7 +149,7 @@ def understand(given: Sequence[Given]) -> Question:
 
 
 def _more(question: Question, name: str, value: str) -> None:
-    """The flags that choose what is asked and of whom."""
+    """The flags that choose the query and the daemon that answers it."""
     if name == "subsystem":
         name = SUBSYSTEMS.get(value.lower(), "")
         if not name:

@@ -68,7 +68,7 @@ class AdQuestion:
     limit: int = 0
 
     def take(self, item: Given) -> bool:
-        """Heed a flag; False: it is none of the common ones.
+        """Take a flag into account; False: it is none of the common ones.
 
         Raises:
             ToolError: its value makes no sense.

@@ -1,4 +1,4 @@
-"""Whether somebody who was let in may stay."""
+"""Whether an admitted peer may stay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["objection"]
 
 
 def objection(identity: Identity, serials: Collection[int] | None, tokens: RevokedTokens, now_s: float) -> str:
-    """Why a link to somebody must end now; empty: it may go on.
+    """Why a link to a peer must end now; empty: it may stay.
 
     Args:
         identity: as it was proved.

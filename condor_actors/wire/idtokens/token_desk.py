@@ -3,7 +3,7 @@ key is not here.
 
 Theory: a person gets a token in his own name only, and none by showing another one: what a token limits would be lost.
 Requests come from people who have nothing to show yet, over a connection of their own (:class:`TokenRequestDoor`) that
-stays open until somebody has decided; with it the request goes.  What the rules of an administrator approve
+stays open until an administrator has decided; with it the request goes.  What the rules of an administrator approve
 (:mod:`condor_actors.wire.idtokens.approval_rules`) waits for nobody.
 """
 
@@ -58,7 +58,7 @@ _DONE = Failure(ConnectionDone())
 
 @attrs.define(eq=False)
 class PendingRequest:
-    """A request that waits for somebody's decision; ``answer`` tells the requester, ``token`` is there when a rule has
+    """A request that waits for a decision; ``answer`` tells the requester, ``token`` is there when a rule has
     approved it."""
 
     request: TokenRequest
@@ -239,7 +239,7 @@ class TokenActor(Actor):
         return TokenIssued(token=token)
 
     def _decides(self, identity: Identity, request: TokenRequest) -> bool:
-        """Whether somebody may give the token that a request wants: an administrator, or whose name it would carry."""
+        """Whether an identity may approve a request: an administrator, or the user whose name the token would carry."""
         if self._authorize(identity, Level.ADMINISTRATOR):
             return True
         return is_person(identity) and identity.method != TOKEN_METHOD and identity.name == request.identity
@@ -284,8 +284,8 @@ class TokenActor(Actor):
 
 
 class TokenRequestDoor(Protocol):
-    """The connection of somebody who has nothing to show yet: a line that says what he wants, a line with its number,
-    and, when somebody has approved it, a line with the token."""
+    """The connection of a client without credentials yet: a line with the request, a line with its number,
+    and, once it is approved, a line with the token."""
 
     def __init__(self, desk: TokenDesk, clock: IReactorTime, log: Logger) -> None:
         self._desk = desk

@@ -10,7 +10,7 @@ users of either                   READ
 everybody else there              nothing but CLIENT, where the message proves its own right
 ================================  ============================================================================
 
-An ``ALLOW_`` list means somebody of another pool only by an entry with a ``%`` in it; a ``DENY_`` list means them as it
+An ``ALLOW_`` list covers a peer of another pool only by an entry with a ``%`` in it; a ``DENY_`` list means them as it
 means anybody.
 """
 
@@ -45,7 +45,7 @@ class FlockRules:
     partners: Callable[[], Sequence[KnownPartner]] = tuple
 
     def why(self, identity: Identity, level: Level) -> str:
-        """The rule by which somebody of another pool has a level; empty: none."""
+        """The rule that grants a peer of another pool a level; empty: none."""
         is_source, is_target = self._is_source(identity), self._is_target(identity)
         at_schedd = self.subsystem.lower() == "schedd"
         if level is Level.READ and "shadow" not in identity.roles and (is_source or is_target):

@@ -1,8 +1,8 @@
 """What one pool gives to another so that this trusts it: its name, its authority, and where its central manager
 and its gateways are.
 
-An invitation holds no secret, and whoever could change it on its way could put a pool of his own in the place of the
-one that is meant.  So people compare the fingerprint over another way, as with a key of SSH.
+An invitation holds no secret, but an attacker who changes it on its way could put his own pool in place of the one
+that is meant.  So people compare the fingerprint over another way, as with a key of SSH.
 """
 
 from __future__ import annotations

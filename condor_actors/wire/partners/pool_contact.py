@@ -1,6 +1,6 @@
 """How a user's process finds the daemons of a pool, and what it shows to them: a certificate or a token of the user's.
 
-The tools use it, and whoever hands a user's jobs to another schedd.
+The tools use it, and the shadow that hands a user's jobs to another schedd.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ class Asked(Protocol):
             transport.loseConnection()
 
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
-        """Whoever asked is gone, or the connection is taken."""
+        """The requester is gone, or the connection is taken."""
         self._calm()
         if not self._answered:
             self._answered = True

@@ -105,7 +105,7 @@ def first_way(gateways: Sequence[TlsNode], through: Callable[[TlsNode], Deferred
 
 
 def take_relayed(office: PostOffice, identity: Identity | None) -> IProtocol | None:
-    """What is asked by who says that it brings a connection from another pool; None: it is not a gateway of ours."""
+    """The request of a peer that brings a connection from another pool; None: it is not a gateway of ours."""
     if identity is None or identity.realm or GATEWAY_ROLE not in identity.roles or office.tls is None:
         return None
     return Asked(office.clock, identity, lambda asked, realm: _relayed(office, asked, realm))

@@ -268,7 +268,7 @@ class ClaimTable:
         if claim is None:
             return
         if not speaks_for_node(identity, claim.row.startd):
-            self._context.note(f"{identity.host} takes back a claim of {claim.row.startd}: not heeded", "warn")
+            self._context.note(f"{identity.host} takes back a claim of {claim.row.startd}: ignored", "warn")
             return
         claim.usable = False
         text = f"{claim.row.slot_name} is taken back: {message.reason}"

@@ -67,7 +67,7 @@ class Factories:
         self.look_again()
 
     def look_again(self) -> None:
-        """Whoever had no room may have some now."""
+        """Factories that had no room may have some now."""
         queue = self._context.queue
         queue.mark(cluster for cluster in queue.clusters.values() if cluster.factory is not None)
 
@@ -126,7 +126,7 @@ class Factories:
         self._full[cluster.number] = None
 
     def _make(self, cluster: Cluster, factory: Factory, most: int) -> int:
-        """Make the next jobs, so many at most; returns how many it were."""
+        """Make the next jobs, up to a limit; returns how many were made."""
         context, first = self._context, factory.next_proc
         try:
             row = self.read(cluster.number, first)

@@ -1,4 +1,4 @@
-"""What is asked about clusters that make their jobs as they are needed: an ad for each, in pages."""
+"""Queries about clusters that make their jobs as they are needed: an ad for each, in pages."""
 
 from __future__ import annotations
 

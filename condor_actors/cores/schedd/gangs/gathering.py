@@ -37,7 +37,7 @@ GROUP_STEP = 1 << 40
 """What the autocluster's number of a request has more for each group of a gang's nodes."""
 
 MOST_TURNS = 6
-"""A gang that has failed so often or more stands aside for that many times UNUSED_CLAIM_TIMEOUT."""
+"""A gang that has failed this often or more waits for this multiple of UNUSED_CLAIM_TIMEOUT."""
 
 
 class Gathering:

@@ -1,4 +1,4 @@
-"""What is asked about job sets: an ad for each, in pages."""
+"""Queries about job sets: an ad for each, in pages."""
 
 from __future__ import annotations
 

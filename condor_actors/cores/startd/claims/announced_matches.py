@@ -49,7 +49,7 @@ class AnnouncedMatches:
         """Why a request is not granted; empty: it may be, and the match that allows it is used up by that.
 
         Args:
-            slot_name: what is asked for; submitter: for whom, as this pool calls it.
+            slot_name: the slot requested; submitter: for whom, as this pool calls it.
             job: the first one; slot: the slot's ad.
             now_s: the time.
         """

@@ -46,7 +46,7 @@ def _check_place(folder: str) -> None:
     """Nobody else can rename what is in the folder of all runs.
 
     Raises:
-        FileTrouble: somebody can.
+        FileTrouble: another user can.
     """
     above = os.path.dirname(folder)
     facts = os.stat(above)
@@ -192,7 +192,7 @@ def _write_through(source: str, target: str) -> None:
 
 
 def record_of(folder: str) -> FolderRecord:
-    """What the folder says; of one that is not there, or is somebody else's, nothing."""
+    """What the folder says; nothing if it is not there or belongs to another user."""
     files: dict[str, str] = {}
     try:
         if not _is_ours(folder):

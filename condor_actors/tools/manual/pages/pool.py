@@ -122,7 +122,7 @@ WHO = Description(
     text="Shows the jobs that run on this machine, or its daemons, or what is known of its owner.",
     source="pool.who:FLAGS",
     options={
-        "What is asked": {
+        "Queries": {
             "daemons": "which daemons answer",
             "quickdaemons": "the same as one ad, with IsReady",
             "wait-for-ready[:SECONDS] EXPR": "wait until EXPR is true of that ad, such as IsReady",
