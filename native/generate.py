@@ -128,6 +128,8 @@ def page(calls: list[Call]) -> str:
     lines = [
         "# System calls of the standard universe",
         "",
+        "*For users and developers: what becomes of each system call of a program in the standard universe.*",
+        "",
         "Generated from `native/syscalls.tbl`. *Local*: the execute machine's kernel handles the call. *Emulated*: the",
         "runtime handles it inside the process. *Remote*: the shadow makes the call on the submit machine, as the",
         "job's owner. *Refused*: the call fails with the error shown.",

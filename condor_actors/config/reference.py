@@ -73,6 +73,8 @@ def page() -> str:
     lines = [
         "# Configuration reference",
         "",
+        "*For administrators: what each parameter means, its type, its default and the daemons that read it.*",
+        "",
         "Every parameter, from the table that the daemons themselves go by. `condor_config_val -help NAME` shows the",
         "same at a terminal. `<WORD>` stands for a word of your own.",
     ]

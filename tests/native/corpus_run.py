@@ -159,6 +159,8 @@ def page(entries: Sequence[Entry]) -> str:
     lines = [
         "# Programs that were seen to move",
         "",
+        "*For users and developers: which programs were checkpointed and moved, and with which result.*",
+        "",
         "Made by `make corpus`, which installs Debian's packages and runs `python -m tests.native.corpus_run`. Each",
         "program runs natively (twice), under the runtime, and then through checkpoints at random moments: it is",
         "killed at each and continued from the image. *Same* means: standard output, exit status and every file that",

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 INSTEAD = {
     r"whoever|whosoever": "the user, the peer, any process that …",
     r"somebody": "another user, a client, an administrator; else someone",
@@ -74,3 +75,11 @@ def test_a_phrase_is_found(text: str, line: int) -> None:
 
 def test_names_and_code_are_no_phrases() -> None:
     assert not list(stumbling_blocks("`tests/x.py::test_a_dear_question`, alice.dear, for every slot, forever, a user"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_says_for_whom_it_is(page: Path) -> None:
+    title, empty, first = page.read_text("utf-8").split("\n")[:3]
+    assert title.startswith("# ")
+    assert not empty
+    assert first.startswith("*For "), "after its title, a page says for whom it is and what it answers: *For users: …*"
