@@ -21,6 +21,8 @@ from tests.harness.turns import Need
 __all__ = ["SlowFirst", "in_order", "need_of"]
 
 ROOT = Path(__file__).resolve().parents[2]
+WAITS = ("tests/integration/test_frozen_shadow_host.py",)
+"""The longest of all, which hardly need the processor."""
 SLOW_FIRST = ("tests/integration", "tests/security", "tests/e2e", "tests/native", "tests/conformance",
               "tests/simulation", "tests/wire")
 LIGHT = ("tests/unit", "tests/property")
@@ -44,6 +46,8 @@ def has_quiet(path: str) -> bool:
 
 def place(path: str) -> int:
     """Where a file comes."""
+    if path in WAITS:
+        return -1
     if has_quiet(path):
         return len(SLOW_FIRST)
     folder = "/".join(path.split("/")[:2])
