@@ -85,7 +85,9 @@ class InstallManual(Command):
         folder = (Path(self.install_dir) / "share").resolve()
         built = Path(self.get_finalized_command("build").build_lib).resolve()
         command = [sys.executable, "-P", "-m", "condor_actors.tools.manual", str(folder)]
-        subprocess.run(command, check=True, cwd=built, env={**os.environ, "PYTHONPATH": str(built)})
+        # What pip has installed for the build alone is found by this variable.
+        path = os.pathsep.join(filter(None, (str(built), os.environ.get("PYTHONPATH"))))
+        subprocess.run(command, check=True, cwd=built, env={**os.environ, "PYTHONPATH": path})
         self.outfiles = [str(path) for path in folder.rglob("*") if path.is_file()]
 
 

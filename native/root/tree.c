@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct walk {
@@ -17,7 +19,6 @@ struct walk {
     enum kind kind;
     uid_t from, to;
     gid_t group;
-    dev_t device;
     int64_t blocks;
     unsigned moved;
 };
@@ -50,24 +51,32 @@ static int change_owner(const struct walk *walk, int thing, const struct stat *f
 {
     if (facts->st_uid == walk->to)
         return 0;
-    if (facts->st_uid != walk->from || facts->st_dev != walk->device)
+    if (facts->st_uid != walk->from)
         return EPERM;
     if (walk->kind == GIVE && !S_ISDIR(facts->st_mode) && facts->st_nlink != 1)
         return EMLINK;
     return fchownat(thing, "", walk->to, walk->group, AT_EMPTY_PATH) < 0 ? errno : 0;
 }
 
+/* Something in an open folder that lies on the same mount; EXDEV otherwise.  Device numbers do not tell: below one mount
+ * of layers (overlay) the files may have others than the folders, and a mount within one file system has the same. */
+static int open_near(int folder, const char *name, int flags)
+{
+    struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_NO_XDEV | RESOLVE_BENEATH};
+    return (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
+}
+
 /* A folder in an open one, with all rights of its owner unless it is only looked at. */
 static int open_below(enum kind kind, int folder, const char *name)
 {
-    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    int below = openat(folder, name, flags);
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+    int below = open_near(folder, name, flags);
     if (below < 0 && errno == EACCES && kind != MEASURE) {
-        int reached = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int reached = open_near(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
         char link[64];
         snprintf(link, sizeof link, "/proc/self/fd/%d", reached);
         if (reached >= 0 && chmod(link, 0700) == 0)
-            below = openat(folder, name, flags);
+            below = open_near(folder, name, flags);
         if (reached >= 0)
             close(reached);
     }
@@ -87,13 +96,14 @@ static int enter(struct walk *walk, int folder, const char *name, int depth)
 
 static int one(struct walk *walk, int folder, const char *name, int depth)
 {
-    int thing = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), error = 0;
+    int thing = open_near(folder, name, O_PATH | O_NOFOLLOW), error = 0;
     if (thing < 0)
         return errno == ENOENT ? 0 : errno;
     struct stat facts;
-    if (fstat(thing, &facts) < 0 || facts.st_dev != walk->device) {
+    if (fstat(thing, &facts) < 0) {
+        error = errno;
         close(thing);
-        return EXDEV;
+        return error;
     }
     walk->blocks += facts.st_blocks;
     if (S_ISDIR(facts.st_mode)) {
@@ -129,7 +139,7 @@ int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *bl
     struct stat facts;
     if (fstat(top, &facts) < 0 || !S_ISDIR(facts.st_mode))
         return ENOTDIR;
-    struct walk walk = {.top = top, .kind = kind, .from = from, .to = to, .group = group, .device = facts.st_dev};
+    struct walk walk = {.top = top, .kind = kind, .from = from, .to = to, .group = group};
     if (kind != MEASURE && (facts.st_mode & 0700) != 0700)
         (void)!fchmod(top, (facts.st_mode & 07777) | 0700);
     int error;
@@ -156,12 +166,10 @@ int remove_entry(int folder, const char *name)
     if (strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return EINVAL;
     int below = open_below(REMOVE, folder, name), error = 0;
+    if (below < 0 && errno == EXDEV)
+        return EXDEV;
     if (below >= 0) {
-        struct stat above, facts;
-        if (fstat(folder, &above) < 0 || fstat(below, &facts) < 0 || above.st_dev != facts.st_dev)
-            error = EXDEV;
-        else
-            error = walk(below, REMOVE, 0, 0, 0, &blocks);
+        error = walk(below, REMOVE, 0, 0, 0, &blocks);
         close(below);
         if (!error && unlinkat(folder, name, AT_REMOVEDIR) < 0)
             error = errno;

@@ -13,6 +13,8 @@ import socket
 import stat
 import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
@@ -326,6 +328,53 @@ def test_a_prepared_folder_is_given_and_taken_back(helper: Helper, folder: Path)
         assert helper.order(TAKE, ALICE, descriptors=[descriptor]).error == 0
         assert {(path.lstat().st_uid, path.lstat().st_gid) for path in found} == {(POOL, POOL)}
     assert os.stat("/etc/shadow").st_uid == 0
+
+
+@pytest.fixture
+def layers(folder: Path) -> Iterator[Path]:
+    """A folder of the list whose files lie in layers of two file systems, as in a container's root."""
+    upper, top = folder / "memory", folder / "layers"
+    for path in (upper, top, folder / "lower"):
+        path.mkdir()
+    with ExitStack() as mounts:
+        for words in (["-t", "tmpfs", "none", str(upper)],
+                      ["-t", "overlay", "none", "-o",
+                       f"lowerdir={folder}/lower,upperdir={upper}/upper,workdir={upper}/work", str(top)]):
+            done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                pytest.skip(f"this machine does not let us mount layers: {done.stderr.strip()}")
+            mounts.callback(subprocess.run, ["umount", "-l", words[-1]], check=True)
+            if words[-1] == str(upper):
+                (upper / "upper").mkdir()
+                (upper / "work").mkdir()
+        yield top
+
+
+def test_folders_of_layers_are_given_taken_and_removed(helper: Helper, layers: Path) -> None:
+    top = owned(layers / "box", POOL, None, 0o700)
+    file = owned(owned(top / "in", POOL, None, 0o700) / "file", POOL)
+    with opened(top) as descriptor:
+        assert helper.order(GIVE, ALICE, descriptors=[descriptor]).error == 0
+        assert file.stat().st_uid == ALICE
+        assert helper.order(TAKE, ALICE, descriptors=[descriptor]).error == 0
+        assert helper.order(GIVE, ALICE, descriptors=[descriptor]).error == 0
+        assert helper.order(REMOVE, ALICE, descriptors=[descriptor]).error == 0
+    assert os.listdir(top) == []
+
+
+def test_what_is_mounted_in_a_tree_is_left(helper: Helper, folder: Path) -> None:
+    """Also when it lies on the same file system."""
+    top = owned(folder / "box", POOL, None, 0o700)
+    elsewhere = owned(folder / "elsewhere", POOL, None, 0o700)
+    file = owned(elsewhere / "file", POOL)
+    owned(top / "in", POOL, None, 0o700)
+    with ExitStack() as mounts:
+        subprocess.run(["mount", "--bind", str(elsewhere), str(top / "in")], check=True)
+        mounts.callback(subprocess.run, ["umount", "-l", str(top / "in")], check=True)
+        with opened(top) as descriptor:
+            for kind in (GIVE, REMOVE):
+                assert helper.order(kind, ALICE, descriptors=[descriptor]).error == errno.EXDEV
+    assert file.stat().st_uid == POOL
 
 
 def test_what_is_not_the_pools_is_not_given(helper: Helper, folder: Path) -> None:

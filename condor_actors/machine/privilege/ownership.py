@@ -95,13 +95,19 @@ def _give_inside(folder: int, account: PoolAccount) -> int:
     return given
 
 
+def _mount_of(opened: int) -> str:
+    """Which mount something open lies on; device numbers do not tell (files of an overlay may have others)."""
+    with open(f"/proc/self/fdinfo/{opened}") as lines:
+        return next(line for line in lines if line.startswith("mnt_id:"))
+
+
 def _give_one(folder: int, name: str, account: PoolAccount) -> int:
     given = 0
     thing = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         facts = os.fstat(thing)
         directory = stat.S_ISDIR(facts.st_mode)
-        if facts.st_dev != os.fstat(folder).st_dev:
+        if _mount_of(thing) != _mount_of(folder):
             return 0
         if directory:
             below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
