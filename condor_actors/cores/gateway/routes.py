@@ -152,7 +152,7 @@ class Routes:
                         "dial"),)
 
     def tried(self, realm: str, route: Route, *, is_answered: bool) -> None:
-        """A route was taken, and somebody there gave an answer, or nobody did."""
+        """A route was tried; record whether it was answered."""
         links = self._links.setdefault(realm, _Links())
         if is_answered:
             links.doubted.discard(route)
