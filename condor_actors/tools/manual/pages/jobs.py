@@ -233,4 +233,31 @@ universe: the seconds of remote processor time for each second that supporting t
     },
     see_also=("condor_history(1)", "condor_userprio(1)"),
 )
-PAGES = (SUMMARY, SUBMIT, Q, HISTORY, *ACTIONS, PRIO, QEDIT, RESCHEDULE)
+RUN = Description(
+    name="condor_run",
+    purpose="run a shell command as a job and wait for it",
+    synopsis=("[options] COMMAND [WORD ...]",),
+    text="""Submits a shell command as a job, waits for its end, prints what it wrote, and exits as the command did.
+What follows the first word without a dash belongs to the command. $SHELL (/bin/sh) reads it on the machine; quote what
+the shell here is not to read. The job is removed when this command is interrupted. Its standard input is empty, so it
+needs its input from files.""",
+    source="jobs.run:FLAGS",
+    options={"Options": {
+        "universe UNIVERSE": "vanilla (the default), scheduler or local",
+        "append LINE": "add a line to the submit description; may be given several times",
+        "getenv": "give the command the environment of this one",
+        "stream": "print what the command writes as it writes it; what a run wrote that was evicted stays printed",
+    }},
+    exit_status="that of the command; 128 and the number of the signal that killed it, or that ended condor_run; 1 "
+                "when there was no job, or it was removed.",
+    environment={"CONDOR_ARCH, CONDOR_OPSYS": "the platform of the machines that may run it",
+                 "CONDOR_REQUIREMENTS": "what else they must be: an expression, in parentheses",
+                 "SHELL": "reads the command on the machine"},
+    files={".condor_run.PID": "the script, in the working directory while the job lasts",
+           ".condor_submit.PID": "its submit description",
+           ".condor_log.PID": "its event log",
+           ".condor_out.PID, .condor_error.PID": "what it has written"},
+    see_also=("condor_submit(1)", "condor_wait(1)"),
+    operands="commands",
+)
+PAGES = (RUN, SUMMARY, SUBMIT, Q, HISTORY, *ACTIONS, PRIO, QEDIT, RESCHEDULE)
