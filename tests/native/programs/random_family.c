@@ -455,9 +455,12 @@ static int family(int depth)
 
 int main(int argc, char **argv)
 {
+    static const int heard[] = {SIGHUP, SIGTERM, SIGUSR1, SIGCHLD};
     if (argc < 4)
         return 2;
     program = argv[0];
+    for (size_t i = 0; i < sizeof heard / sizeof *heard; i++) /* who started this may ignore them, as nohup does */
+        signal(heard[i], SIG_DFL);
     seed = strtoull(argv[1], NULL, 10) * 2 + 1;
     for (int i = 0; i < 16; i++)
         below(2);
