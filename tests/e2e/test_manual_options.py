@@ -186,6 +186,22 @@ def test_history_files_that_were_put_aside_are_searched(call: Call, tmp_path: Pa
     assert call("condor_history", "-extract", copy)[0] == 1
 
 
+def test_the_history_of_a_schedd_is_written_for_analysts(call: Call, tmp_path: Path) -> None:
+    import duckdb
+
+    def clusters() -> list[str]:
+        return call("condor_history", "-af", "ClusterId")[1].split()
+
+    ended = until(clusters, "a job in the history")
+    out = tmp_path / "jobs.parquet"
+    status, _, said = call("condor_history", "-parquet", str(out))
+    assert status == 0, said
+    with duckdb.connect() as base:
+        rows = base.execute(f"select ClusterId, Cmd, ExitCode from '{out}'").fetchall()
+    assert {int(cluster) for cluster in ended} <= {row[0] for row in rows}
+    assert ("/bin/true", 0) in {row[1:] for row in rows}
+
+
 def test_readiness_is_waited_for(pool: PersonalPool, call: Call) -> None:
     status, out, _ = call("condor_who", "-wait:60", 'IsReady && STARTD_State =?= "Ready"')
     assert (status, out) == (0, "true\n")

@@ -35,6 +35,7 @@ FLAGS = (
     Flag("completedsince", 2, 1), Flag("since", 2, 1), Flag("scanlimit", 2, 1), Flag("search", 3, 1),
     Flag("name", 1, 1), Flag("no-librarian", 4, idle="the history is its own index"), Flag("pool", 1, 1),
     Flag("epochs", 1, colon=True), Flag("extract", 2, 1), Flag("type", 2, 1),
+    Flag("parquet", 3, 1),
     Flag("transfer-history", 3, colon=True,
          refused="transfers are not recorded by themselves; -epochs shows each run with the bytes it moved"),
     Flag("daemon", 3, refused="daemons' ads are not recorded; condor_status -direct shows the present one"),
@@ -58,6 +59,7 @@ class Question(ad_output.AdQuestion):
     pool: str = ""
     search: str = ""
     extract: str = ""
+    parquet: str = ""
     scan_limit: int = 0
     width: int = 100
     is_forwards: bool = False
@@ -82,7 +84,7 @@ def _understand(given: Sequence[Given]) -> Question:
             question.is_forwards = item.name == "forwards"
         elif item.name == "wide":
             question.width = _number(item.word, item.qualifier) if item.qualifier else sys.maxsize
-        elif item.name in ("since", "file", "userlog", "name", "pool", "search", "extract"):
+        elif item.name in ("since", "file", "userlog", "name", "pool", "search", "extract", "parquet"):
             setattr(question, item.name, value)
         elif item.name == "scanlimit":
             question.scan_limit = _number(item.word, value)
@@ -97,6 +99,9 @@ def _understand(given: Sequence[Given]) -> Question:
             _take_type(question, value)
     if question.extract:
         _check_extract(question, limited=any(item.name == "limit" for item in given))
+    if question.parquet and (question.extract or question.form):
+        raise ToolError("Error: -parquet writes a table of its own; leave out -extract, -long, -json, -jsonl, -xml, "
+                        "-af, -format and -print-format (-attributes chooses the columns)")
     return question
 
 
@@ -138,7 +143,8 @@ def _answer(question: Question) -> int:
         if question.scan_limit:
             looked_at = Question(source=question.source, limit=0 if question.is_forwards else question.scan_limit)
             return _print(question, _chosen(question, list(_asked(there, looked_at, ()))[::-1]))
-        is_evaluated = question.form == "row" and not question.row().is_raw  # it may need any other attribute
+        is_evaluated = bool(question.parquet) or (
+            question.form == "row" and not question.row().is_raw)  # it may need any other attribute
         ads = _asked(there, question, () if is_evaluated or question.extract else question.names() or ())
         return _print(question, iter(list(ads)[::-1][: question.limit or None]) if question.is_forwards else ads)
 
@@ -216,6 +222,11 @@ def _since(text: str) -> Any:
 def _print(question: Question, ads: Iterator[ClassAd]) -> int:
     if question.extract:
         return _extract(question.extract, ads)
+    if question.parquet:
+        from condor_actors.tools.printing.parquet import write_parquet
+
+        print(f"Wrote {write_parquet(question.parquet, ads, question.attributes)} ads to {question.parquet}")
+        return 0
     if question.form == "table":
         from condor_actors.tools.printing.tables import PrintTable
 

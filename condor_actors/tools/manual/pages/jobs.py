@@ -133,6 +133,7 @@ HISTORY = Description(
             "jsonl": "whole ads, one JSON object on each line",
             "wide[:COLUMNS]": "lines are not cut, or at COLUMNS",
             "extract FILE": "copy what was found into a new FILE, for -file",
+            "parquet FILE": "write what was found into a new Parquet FILE; needs the Python package pyarrow",
         },
         "Whom to ask": {
             "name NAME": "the schedd of that name",
