@@ -258,5 +258,6 @@ def test_a_standard_job_comes_home_and_goes_out_again(pools: Federation) -> None
     job.go_on(11)
     job.wait()
     job.check(14)
-    report = math.run("condor_flock", "report")
+    report = math.run("condor_flock", "report", "--svg", "flow.svg")
     assert float(report.splitlines()[1].split()[5]) > 0.0, report
+    assert ">physics</text>" in (math.work / "flow.svg").read_text()

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from condor_actors.wire.partners.partner_store import Partner
 
 TERMS = ("quota", "machines", "times", "rank", "jobs", "users", "refuse", "send-jobs", "send-users", "send-refuse")
-OPTIONS: Mapping[str, tuple[str, ...]] = {"invite": ("address", "gateway"), "accept": ("fingerprint",), "limit": TERMS}
+OPTIONS: Mapping[str, tuple[str, ...]] = {"invite": ("address", "gateway"), "accept": ("fingerprint",), "limit": TERMS,
+                                          "report": ("svg",)}
 
 
 @framed
@@ -299,8 +300,9 @@ def report(words: Sequence[str]) -> None:
     from condor_actors.tools.lib.flock_report import Flow, flow_of, report_text
     from condor_actors.wire.partners.partner_store import read_partners
 
-    if words:
-        raise ToolError(f"report takes no {words[0]!r}")
+    given, rest = _values(words, *OPTIONS["report"])
+    if rest:
+        raise ToolError(f"report takes no {rest[0]!r}")
     config, files = _setting()
     own, ours = _own(config, files, "localhost").name, _accounts(config, "")
     flows: list[tuple[str, Flow, Flow | str]] = []
@@ -312,6 +314,12 @@ def report(words: Sequence[str]) -> None:
             borrowed = " ".join(str(error).split())
         flows.append((partner.name, flow_of(ours, partner.name), borrowed))
     print(report_text(own, flows, _lending(config)) if flows else "This pool trusts no other.")
+    if "svg" in given:
+        from pathlib import Path
+
+        from condor_actors.tools.lib.flock_picture import flow_picture
+
+        Path(given["svg"]).write_text(flow_picture(own, flows), encoding="utf-8")
 
 
 def _accounts(config: Config, pool: str) -> list[ClassAd]:

@@ -265,7 +265,8 @@ here. Where GATEWAY_HOST names a gateway, an invitation says where other pools d
                  "--send-users LIST": "whose",
                  "--send-refuse LIST": "whose do not"}),
         Verb(name="status", text="what the gateways reach and carry"),
-        Verb(name="report", text="what the pools have lent each other"),
+        Verb(name="report", text="what the pools have lent each other", options={
+            "--svg FILE": "also write a picture of it: an arrow for each direction, the wider the more hours"}),
     ),
     section=8,
     see_also=("condor_pool(8)", "condor_control(8)"),
