@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from condor_actors.machine.containers.probe import containers_work
 from tests.harness.images import docker_archive, root_folder, rootfs_tar
@@ -47,6 +48,12 @@ def ran(pool: PersonalPool, name: str, image: Path | str, script: str, more: str
 @pytest.fixture(scope="module")
 def image(pool: PersonalPool) -> Path:
     return docker_archive(root_folder(pool.work / "source"), pool.work / "image.tar")
+
+
+def test_an_image_that_is_compressed_with_zstd(pool: PersonalPool, image: Path) -> None:
+    packed = pool.work / "image.tar.zst"
+    packed.write_bytes(zstandard.compress(image.read_bytes()))
+    assert ran(pool, "zstd", packed, "cat /etc/image /etc/second") == "made in a test\nlayer\n"
 
 
 def test_the_job_sees_the_image_and_nothing_of_the_machine(pool: PersonalPool, image: Path) -> None:

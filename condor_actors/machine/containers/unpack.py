@@ -27,11 +27,13 @@ import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import attrs
+import zstandard
 
 from condor_actors.machine.containers.image_tree import FOLDER, BadImage, NoRoom, TooLong, Tree, parts_of
+from condor_actors.machine.containers.zstd_stream import ZstdStream, is_zstd
 from condor_actors.machine.run.users import Account
 
 __all__ = [
@@ -52,9 +54,9 @@ REPORT_BYTES = 32 * 1024
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 COMPRESSIONS = (bz2, gzip, lzma)
 """What tarfile would look for on the disk later, where the account may see nothing."""
+CHECKED = (gzip.GzipFile, bz2.BZ2File, lzma.LZMAFile, ZstdStream)
 HEADERS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE,
            tarfile.SOLARIS_XHDTYPE)
-ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 @attrs.frozen(kw_only=True)
@@ -148,6 +150,9 @@ def checked(entry: tarfile.TarInfo) -> None:
 
 
 def _opened(stream: IO[bytes]) -> tarfile.TarFile:
+    """A tar file at the beginning of a stream that can be sought in, compressed or not."""
+    if is_zstd(stream):
+        return tarfile.open(fileobj=cast("IO[bytes]", ZstdStream(stream)), mode="r:", tarinfo=_Entry)
     return tarfile.open(fileobj=stream, mode="r:*", tarinfo=_Entry)
 
 
@@ -167,6 +172,14 @@ def _apply(archive: tarfile.TarFile, tree: Tree, budget: Budget, *, layer: bool)
         else:
             _put(archive, member, parts, tree)
         archive.members = []  # type: ignore[attr-defined]  # it would keep them all
+    _finish(archive)
+
+
+def _finish(archive: tarfile.TarFile) -> None:
+    """Read a compressed stream whose tar file is over to its end, where its checksum is compared."""
+    if isinstance(archive.fileobj, CHECKED):
+        while archive.fileobj.read(BLOCK_BYTES):
+            pass
 
 
 def _put(archive: tarfile.TarFile, member: tarfile.TarInfo, parts: list[str], tree: Tree) -> None:
@@ -276,6 +289,7 @@ def _listed(archive: tarfile.TarFile) -> set[str]:
         archive.members = []  # type: ignore[attr-defined]
         if member.name in ("manifest.json", "oci-layout", "index.json"):
             names.add(member.name)
+    _finish(archive)
     archive.members = kept  # type: ignore[attr-defined]
     return names
 
@@ -312,7 +326,8 @@ def understood() -> Iterator[None]:
         yield
     except MemoryError:
         raise BadImage("it takes more memory to be read than an image may") from None
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError,
+            gzip.BadGzipFile) as error:
         raise BadImage(f"it is no tar file that can be read: {error}") from None
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise BadImage(f"its manifest cannot be understood: {type(error).__name__}: {error}") from None
@@ -338,9 +353,6 @@ def apply_layer(stream: IO[bytes], tree: Tree, budget: Budget) -> None:
         BadImage: it cannot be used; see also :func:`understood`.
         OSError: the disk.
     """
-    if stream.read(len(ZSTD)) == ZSTD:
-        raise BadImage("a layer of it is compressed with zstd, which is not unpacked here: have it built with gzip")
-    stream.seek(0)
     with contextlib.closing(_opened(stream)) as layer:
         _apply(layer, tree, budget, layer=True)
 

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from condor_actors.machine.containers.image_tree import BadImage, NoRoom
 from condor_actors.machine.containers.pull import pull, resolve
@@ -78,10 +79,12 @@ def says(code: int, content: bytes = b"", **headers: str) -> Answer:
 
 def test_an_image_is_resolved_fetched_and_unpacked_layer_by_layer(
         registry: Hostile, ask: Repository, tmp_path: Path) -> None:
-    image = registry.has("x", made_image(layer(a=b"below", b=b"kept"), gzip.compress(layer(a=b"above", c=b"new"))))
+    image = registry.has("x", made_image(layer(a=b"below", b=b"kept"), gzip.compress(layer(a=b"above", c=b"new")),
+                                            zstandard.compress(layer(d=b"of zstd"))))
     assert resolve([ask], "x") == image.digest
     root = unpacked(ask, image.digest, tmp_path / "root")
-    assert {path.name: path.read_bytes() for path in root.iterdir()} == {"a": b"above", "b": b"kept", "c": b"new"}
+    assert {path.name: path.read_bytes() for path in root.iterdir()} == {
+        "a": b"above", "b": b"kept", "c": b"new", "d": b"of zstd"}
 
 
 def test_of_a_list_this_machines_image_is_taken(registry: Hostile, ask: Repository, tmp_path: Path) -> None:
@@ -155,7 +158,7 @@ def hostile_layer(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> b
 def test_names_that_lead_out_devices_and_what_is_no_tar(registry: Hostile, ask: Repository, tmp_path: Path) -> None:
     for number, content in enumerate((hostile_layer("../out"), b"no tar", b"\x28\xb5\x2f\xfdzstd")):
         image = registry.has("x", made_image(content))
-        with pytest.raises(BadImage, match=r"entry called '../out'|no tar file|compressed with zstd"):
+        with pytest.raises(BadImage, match=r"entry called '../out'|no tar file"):
             unpacked(ask, image.digest, tmp_path / str(number))
     image = registry.has("x", made_image(
         hostile_layer("null", tarfile.CHRTYPE), hostile_layer("up", tarfile.SYMTYPE, "../../.."),

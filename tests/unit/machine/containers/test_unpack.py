@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from condor_actors.machine.containers.image_tree import BadImage
 from condor_actors.machine.containers.unpack import ImageFacts, unpack
@@ -113,3 +117,16 @@ def test_a_bomb_is_stopped_when_its_room_is_over(tmp_path: Path) -> None:
 def test_what_is_no_image_is_said_to_be_none(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(BadImage):
         unpacked(data, tmp_path / "out")
+
+
+@pytest.mark.parametrize("compress", [
+    gzip.compress, bz2.compress, lzma.compress, zstandard.ZstdCompressor(write_checksum=True).compress,
+], ids=["gzip", "bzip2", "xz", "zstd"])
+def test_checksums_are_compared(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    """They stand behind the end of the tar file, where its reader does not look by itself."""
+    whole = compress(tar_of(("x", tarfile.REGTYPE, "", os.urandom(200_000))))
+    unpacked(whole, tmp_path / "right")
+    wrong = bytearray(whole)
+    wrong[len(wrong) // 2] ^= 0xFF
+    with pytest.raises(BadImage, match="no tar file that can be read"):
+        unpacked(bytes(wrong), tmp_path / "wrong")
