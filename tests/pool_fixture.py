@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from condor_actors.messages.codes import JobStatus
 from tests.harness.processor_time import TIME, of_processes
 from tests.harness.queue_looks import ads_of
 
@@ -144,8 +145,20 @@ class Host:
         return int(found[0]["JobStatus"]) if found else 0
 
     def until_status(self, job: str, *status: int, deadline_s: float = DEADLINE_S) -> None:
-        """Until the job has one of these states (0: left the queue)."""
-        until(lambda: self.status_of(job) in status or None, f"job {job} in state {status}", deadline_s)
+        """Until the job has one of these states (0: left the queue).
+
+        A job is in state 2 from its match on; here that counts when its program runs.
+        """
+        until(lambda: self._reached(job) in status or None, f"job {job} in state {status}", deadline_s)
+
+    def _reached(self, job: str) -> int:
+        """JobStatus; -1 of one that is said to run and whose program has not begun."""
+        found = self.jobs(job, "-attributes", "JobStatus,JobCurrentStartDate,JobCurrentStartExecutingDate")
+        if not found:
+            return 0
+        ad = found[0]
+        waits = ad.get("JobCurrentStartExecutingDate", 0) < ad.get("JobCurrentStartDate", 1)
+        return -1 if ad["JobStatus"] == JobStatus.RUNNING and waits else int(ad["JobStatus"])
 
     def logs(self, lines: int = 12) -> str:
         """The ends of the daemons' logs, for failures."""

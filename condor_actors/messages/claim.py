@@ -126,6 +126,24 @@ class ClaimsRenewed:
 
 @message
 @attrs.frozen(kw_only=True)
+class DeclineMatch:
+    """Schedd to startd: I was matched with your slot and do not ask for it; another may have it at once.
+
+    Attributes:
+        slot_name, capability, submitter: as in :class:`RequestClaim`.
+    """
+
+    KIND: ClassVar[str] = "condor.claim.DeclineMatch"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADVERTISE_SCHEDD"
+
+    slot_name: str
+    capability: str
+    submitter: str
+
+
+@message
+@attrs.frozen(kw_only=True)
 class ReleaseClaim:
     """Schedd to startd: I need it no longer (idempotent)."""
 

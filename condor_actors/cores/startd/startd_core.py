@@ -100,6 +100,7 @@ class StartdCore:
             claim.RequestClaim: self._granting.request,
             negotiate.MatchNotice: self._granting.match_notice,
             claim.RenewClaims: self._leases.renew,
+            claim.DeclineMatch: self._granting.match_declined,
             claim.ReleaseClaim: self._leases.release,
             claim.StarterHostHello: self._reports.hello,
             claim.ClaimActivity: self._reports.activity,

@@ -99,7 +99,7 @@ AMBUSHES = {
                "negotiate.NegotiateRequests", "claim.ClaimRevoked", "submission.SubmitPage", "submission.SubmitItems",
                "claim.ClaimsRenewed"),
     "startd": ("claim.RequestClaim", "claim.ReleaseClaim", "claim.RenewClaims", "claim.ClaimActivity",
-               "claim.StarterHostHello", "negotiate.MatchNotice"),
+               "claim.StarterHostHello", "negotiate.MatchNotice", "claim.DeclineMatch"),
     "starter-host": ("run.ActivateClaim", "run.ReattachRun", "run.OutputsReceived", "run.StopRun", "claim.OpenClaim",
                      "claim.CloseClaim", "claim.SuspendClaim"),
     "shadow-host": ("shadow_host.HostOrders", "shadow_host.BecomeOwner", "run.Activated", "run.Reattached",

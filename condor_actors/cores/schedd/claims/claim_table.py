@@ -49,6 +49,7 @@ from condor_actors.messages.claim import (
     ClaimRevoked,
     ClaimsKept,
     ClaimsRenewed,
+    DeclineMatch,
     RequestClaim,
 )
 from condor_actors.messages.envelope import Address, AskFailed, Identity, Refused
@@ -173,18 +174,11 @@ class ClaimTable:
         for match in message.matches:
             match = attrs.evolve(match, startd_address=node_abroad(match.startd_address, realm))
             job = self._job_for(match, submitter)
-            if job is None or self.room <= 0 or not self._flock.reaches(submitter, realm):
+            text = self._wanted(job, match, submitter, realm) if job is not None else b""
+            if job is None or not text:
+                self._context.tell(Address(match.startd_address, "startd"), DeclineMatch(
+                    slot_name=match.slot_name, capability=match.capability, submitter=submitter))
                 continue
-            if not self._flock.sends(realm, job.ad, self._context.now_s):
-                continue
-            text, group = job.text, match.autocluster // GROUP_STEP
-            if is_gang(job.ad):  # it stands where it stood until all its claims are there
-                text = b"" if realm else self.gathering.ask(job, group)
-                if not text:
-                    continue
-            else:
-                self._transitions.withdraw(job)
-                job.reserved = True
             self._serial += 1
             self._asked[self._serial] = _Asked(job, match, submitter)
             context = self._context
@@ -199,6 +193,17 @@ class ClaimTable:
                              checkpoint_key=key_of_owner(context.checkpoint_key, job.cluster.user)),
                 patience_s, ("claim", self._serial),
             )
+
+    def _wanted(self, job: Job, match: Match, submitter: str, realm: str) -> bytes:
+        """The ad with which a slot is asked for, for a job that waits for it now; empty: it is not wanted."""
+        if (self.room <= 0 or not self._flock.reaches(submitter, realm)
+                or not self._flock.sends(realm, job.ad, self._context.now_s)):
+            return b""
+        if is_gang(job.ad):  # it stands where it stood until all its claims are there
+            return b"" if realm else self.gathering.ask(job, match.autocluster // GROUP_STEP)
+        self._transitions.withdraw(job)
+        job.reserved = True
+        return job.text
 
     def _job_for(self, match: Match, submitter: str) -> Job | None:
         autocluster = self._context.autoclusters.by_number.get(match.autocluster)

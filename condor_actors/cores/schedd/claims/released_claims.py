@@ -48,12 +48,16 @@ class ReleasedClaims:
 
     def tell(self, claim_id: str) -> None:
         """Tell the startd, for the first time or again."""
-        release = self._releases[claim_id]
+        release = self._releases.get(claim_id)
+        if release is None:
+            return
         self._context.ask(release.startd, release.message, REQUEST_PATIENCE_S, ("released", claim_id))
 
     def answered(self, claim_id: str, message: Any) -> None:
-        """The startd has heard, or not."""
-        release = self._releases[claim_id]
+        """The startd has heard, or not; of a claim that was given back twice, once is enough."""
+        release = self._releases.get(claim_id)
+        if release is None:
+            return
         self._unreachable.on_reply(release.startd.node, message)
         if isinstance(message, AskFailed) and self._context.now_s < release.until_s:
             self._context.timer(("release-again", claim_id), RELEASE_AGAIN_S)

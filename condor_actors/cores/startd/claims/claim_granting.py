@@ -36,6 +36,8 @@ __all__ = ["ClaimGranting"]
 
 NOTICE_WAIT_S = 5.0
 MOST_EARLY = 100
+DECLINED_S = 5.0
+"""How long the negotiator's word of a match may come behind the schedd's that it is declined."""
 NO_MATCH = "no match with it was announced by this pool's negotiator"
 
 
@@ -73,6 +75,8 @@ class ClaimGranting:
         self._announced = AnnouncedMatches()
         self._early: dict[tuple[str, str], list[Delivery]] = {}
         """Requests from other pools of whose match the negotiator has not told yet, by slot and submitter."""
+        self._declined: dict[str, tuple[str, float]] = {}
+        """Matches that were declined before the negotiator told of them, by slot: whose, and until when that counts."""
         self._waiting: list[Delivery] = []
         """Requests that wait for a starter host."""
         controller.claim_over = self._claim_over
@@ -86,9 +90,27 @@ class ClaimGranting:
             self._announced.announce(message, self._turn.now_s)
             for early in self._early.pop((message.slot_name, message.submitter), ()):
                 self.request(early, early.message)
-        if slot is not None and not slot.partitionable:
+        declined = self._declined.pop(message.slot_name, None)
+        is_declined = declined is not None and declined[0] == message.submitter and self._turn.now_s < declined[1]
+        if slot is not None and not slot.partitionable and not is_declined:
             self._controller.apply(slot, op.Matched(message.submitter))
         self._turn.do(Reply(Done(), event))
+
+    def match_declined(self, event: Delivery, message: claim.DeclineMatch) -> None:
+        """A schedd does not want the slot that it was matched with."""
+        slot = self._slots.get(message.slot_name)
+        if slot is None or slot.partitionable or not matches(slot.capability, message.capability):
+            return
+        if slot.machine.slot_state == op.MATCHED:
+            self._end_match(slot)
+        else:
+            submitter = abroad(message.submitter, event.identity.realm)
+            self._declined[slot.name] = (submitter, self._turn.now_s + DECLINED_S)
+
+    def _end_match(self, slot: Slot) -> None:
+        """A match has come to nothing: the slot is the next one's."""
+        self._controller.apply(slot, op.TimerExpired("match"))
+        self._publisher.changed(slot, urgent=True)
 
     def request(self, event: Delivery, request: claim.RequestClaim) -> None:
         """A schedd asks for a slot that it was matched with."""
@@ -161,8 +183,9 @@ class ClaimGranting:
         if slot is None:
             return
         if slot.machine.slot_state == op.MATCHED and matches(slot.capability, event.message.capability):
-            self._controller.apply(slot, op.TimerExpired("match"))  # its match has come to nothing
-        self._publisher.changed(slot, urgent=True)
+            self._end_match(slot)
+        else:
+            self._publisher.changed(slot, urgent=True)
 
     def _admissible(self, slot: Slot, job: ClassAd) -> Share | str:
         """The share the job would get, or why none: things may have changed since the match."""

@@ -13,7 +13,14 @@ from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.cores.schedd.shadow_hosts import HostStarted, StartHost
 from condor_actors.effects import Answer, Ask, Effect, Persist, Reply, Send, SetTimer
-from condor_actors.messages.claim import ClaimGranted, ClaimRefused, ReleaseClaim, RenewClaims
+from condor_actors.messages.claim import (
+    ClaimGranted,
+    ClaimRefused,
+    DeclineMatch,
+    ReleaseClaim,
+    RenewClaims,
+    RequestClaim,
+)
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Identity, TimerFired
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests, RequestsRejected, ResourceRequest
 from condor_actors.messages.pool import KnownPartner, PartnersKnown
@@ -209,6 +216,31 @@ def test_no_more_runs_than_max_jobs_running() -> None:
     (tag,) = schedd.matched()
     schedd.granted(tag)
     assert schedd.requests() == ()
+
+
+def test_a_match_whose_job_was_removed_is_declined_at_once() -> None:
+    """Its slot would wait for MATCH_TIMEOUT."""
+    schedd = Schedd()
+    schedd.submit()
+    (request,) = schedd.requests()
+    schedd.send(ActOnJobs(action=JobAction.REMOVE, ids=((1, 0),)))
+    schedd.send(MatchesMade(cycle=1, submitter="ann@dom", matches=(
+        Match(autocluster=request.autocluster, job_id=request.job_id, slot_name="slot1@e", startd_address="<e:1>",
+              slot_ad=SLOT, capability="c"),)))
+    assert schedd.sent(DeclineMatch) == [DeclineMatch(slot_name="slot1@e", capability="c", submitter="ann@dom")]
+    assert schedd.sent(RequestClaim) == []
+
+
+def test_a_claim_that_is_given_back_twice_is_given_back_once() -> None:
+    """Both answers come; the second is about nothing any more."""
+    schedd = Schedd()
+    running(schedd)
+    schedd.ended("1.0#1@s")
+    (tag,) = [each.tag for each in schedd.out if isinstance(each, Ask) and isinstance(each.message, ReleaseClaim)]
+    for _ in range(2):
+        schedd.send(Answer(tag, Done()))
+    schedd.send(TimerFired(key=("release-again", tag[1])))
+    assert not schedd.core.claims.released._releases
 
 
 def test_a_claim_beyond_max_jobs_running_is_given_back() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores.startd import owner_policy as op
@@ -17,6 +18,7 @@ from condor_actors.messages.claim import (
     ClaimRevoked,
     ClaimsRenewed,
     CloseClaim,
+    DeclineMatch,
     ReleaseClaim,
     RenewClaims,
     StarterHostHello,
@@ -51,6 +53,26 @@ def test_a_match_is_over_when_its_claim_is_declined() -> None:
     startd.tell(TimerFired(key="starter-wait"), 20.0)
     assert [reply.reason for reply in startd.replies()] == ["the starter host does not start"]
     assert startd.place() == op.UNCLAIMED, "the negotiator may give it to the next"
+
+
+@pytest.mark.parametrize("first", ["the negotiator", "the schedd"])
+def test_a_match_is_over_when_its_schedd_declines_it(first: str) -> None:
+    """The job was removed in the moment of the match; the two words come in either order."""
+    startd = Startd(types={1: "cpus=1"}, counts={1: 2})
+    notice = MatchNotice(slot_name="slot1@h", submitter="alice@x", schedd_address="<q:1>")
+    declined = DeclineMatch(slot_name="slot1@h", capability=startd.slot().capability, submitter="alice@x")
+    for message in (notice, declined) if first == "the negotiator" else (declined, notice):
+        startd.hear(message)
+    assert startd.place() == op.UNCLAIMED
+    startd.hear(notice)
+    assert startd.place() == op.MATCHED, "the next match is another"
+
+
+def test_only_who_was_matched_declines() -> None:
+    startd = Startd(types={1: "cpus=1"}, counts={1: 2})
+    startd.hear(MatchNotice(slot_name="slot1@h", submitter="alice@x", schedd_address="<q:1>"))
+    startd.hear(DeclineMatch(slot_name="slot1@h", capability="of a former match", submitter="alice@x"))
+    assert startd.place() == op.MATCHED
 
 
 def test_refusals_say_why() -> None:
