@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import psutil
 
 from condor_actors import accounts
@@ -29,6 +30,17 @@ __all__ = ["HostSensors", "own_terminals"]
 
 SENSORS = ("terminals", "input", "logind", "utmp")
 PTS_MAJOR = range(136, 144)
+OWNED_S = 60.0
+"""How long it counts whose a terminal was found to be."""
+
+
+@attrs.frozen
+class _Owned:
+    """Whether a terminal (the jobs' process, its inode, the date of that) is the jobs', and until when that counts."""
+
+    terminal: tuple[int, int, int]
+    until_s: float
+    by_jobs: bool
 
 
 def own_terminals(root: int) -> frozenset[str]:
@@ -58,6 +70,7 @@ class HostSensors:
         self._told: Callable[[IdleNow], None] = lambda word: None
         self._jobs_below: Callable[[], int] = lambda: 0
         self._last_s: dict[str, float] = {}
+        self._owned: dict[str, _Owned] = {}
         self._before_s = self._remembered()
         self._terminals: TerminalWatch | None = None
         self._input: InputDevices | None = None
@@ -95,13 +108,30 @@ class HostSensors:
 
     def _touched(self, source: str) -> None:
         """Someone is there."""
-        if source.startswith("tty:"):
-            jobs = self._jobs_below()
-            if jobs and source in own_terminals(jobs):
-                return
+        if source.startswith("tty:") and self._is_ours(source):
+            return
         self._last_s[source] = time.time()
         self.remember()
         self._told(IdleNow(source, 0.0))
+
+    def _is_ours(self, source: str) -> bool:
+        """Whether a terminal is that of a job of the pool, or of a shell beside one.
+
+        To find out takes a look at all processes of jobs, so what was found counts for a while, as long as it is the
+        same terminal: one that is made anew has another date.
+        """
+        jobs = self._jobs_below()
+        if not jobs:
+            return False
+        try:
+            status = os.stat(f"{self._dev}/{source.partition(':')[2]}")
+        except OSError:
+            return False
+        terminal, now_s = (jobs, status.st_ino, status.st_ctime_ns), time.monotonic()
+        known = self._owned.get(source)
+        if known is None or known.terminal != terminal or now_s >= known.until_s:
+            known = self._owned[source] = _Owned(terminal, now_s + OWNED_S, source in own_terminals(jobs))
+        return known.by_jobs
 
     def remember(self, age_s: float = 0.0) -> None:
         """Someone was here ``age_s`` seconds ago: the date of the file."""
