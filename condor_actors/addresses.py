@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from _socket import AF_INET6, inet_ntop, inet_pton
 
-__all__ = ["BadAddress", "is_ipv6", "joined_address", "split_address"]
+__all__ = ["MOST_PORT", "BadAddress", "is_ipv6", "joined_address", "split_address"]
 
 MOST_PORT = 65535
 LONGEST_HOST = 255

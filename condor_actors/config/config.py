@@ -190,6 +190,12 @@ class Config:
                  if PARAMETER in field.metadata and field.name not in others}
         return cls(**{field: self.value(parameter) for field, parameter in named.items()}, **others)
 
+    def unusable(self, name: str, problem: str, expected: str) -> ConfigError:
+        """The error of a setting that cannot be used: with its file, line and value, and what was expected instead."""
+        file, line = self.where(name)
+        return ConfigError(f"{name}: {problem}", file=file, line=line or None, name=name, value=self.text(name) or "",
+                           expected=expected)
+
     def where(self, name: str) -> tuple[str, int]:
         """File and line that set ``name``; ``("<Default>", 0)`` when none did."""
         source = self.source(name)

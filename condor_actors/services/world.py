@@ -23,7 +23,7 @@ from twisted.logger import Logger
 
 from condor_actors.actors import ActorSystem, World
 from condor_actors.actors.slow_edges import SlowEdges
-from condor_actors.addresses import BadAddress, is_ipv6, split_address
+from condor_actors.addresses import MOST_PORT, BadAddress, is_ipv6, split_address
 from condor_actors.classads.builtins.choice import listen_to_debug
 from condor_actors.classads.evaluation.budget import DEFAULT_BYTES, set_limits
 from condor_actors.config import Config, ConfigError
@@ -258,7 +258,10 @@ def listening_port(config: Config, name: str) -> int:
         return split_address(first)[1] or 0 if first else config.integer("COLLECTOR_PORT")
     if name == "gateway":
         return config.integer("GATEWAY_PORT")
-    wanted = config.text(f"{name.upper().replace('-', '_')}_PORT")
+    parameter = f"{name.upper().replace('-', '_')}_PORT"
+    wanted = config.text(parameter)
+    if wanted and not (wanted.isascii() and wanted.isdecimal() and int(wanted) <= MOST_PORT):
+        raise config.unusable(parameter, f"{wanted[:200]!r} is no port", f"a whole number from 0 to {MOST_PORT}")
     return int(wanted) if wanted else 0
 
 

@@ -73,7 +73,8 @@ ROWS = (
         read_by=STARTD,
     ),
     integer(
-        "MAX_SLOT_TYPES", 10, "How many types of slots there may be.", low=1, change="restart", read_by=STARTD
+        "MAX_SLOT_TYPES", 10, "How many types of slots there may be.", low=1, high=1000, change="restart",
+        read_by=STARTD,
     ),
     text(
         "SLOT_TYPE_<N>",
@@ -88,6 +89,7 @@ ROWS = (
         None,
         "How many slots of that type there are.",
         low=0,
+        high=100_000,
         change="restart",
         read_by=STARTD,
     ),
@@ -115,6 +117,7 @@ ROWS = (
         None,
         "How many equal slots the machine is divided into when no types are given.",
         low=0,
+        high=100_000,
         change="restart",
         read_by=STARTD,
     ),

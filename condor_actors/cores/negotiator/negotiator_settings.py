@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 
@@ -16,6 +17,9 @@ from condor_actors.cores.negotiator.update_prio import UpdatePrio, UpdatePrioSet
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy, UserRecord
 
 __all__ = ["cycle_rules", "cycle_settings", "match_settings", "priority_policy"]
+
+_GROUP = re.compile(r"[A-Za-z0-9_.]+")
+"""A name that may stand in those of parameters (``GROUP_QUOTA_<GROUP>``)."""
 
 
 def cycle_settings(config: Config) -> CycleSettings:
@@ -56,6 +60,9 @@ def group_tree(config: Config) -> GroupTree:
     for name in config.list_of("GROUP_NAMES"):
         if name == NO_GROUP:
             continue
+        if not _GROUP.fullmatch(name):
+            raise config.unusable("GROUP_NAMES", f"{name[:200]!r} is no name of a group",
+                                  "names of letters, digits, _ and dots, with commas between")
         own = [word for word in (f"GROUP_ACCEPT_SURPLUS_{name}", f"GROUP_AUTOREGROUP_{name}") if config.text(word)]
         quota, fraction = config.value(f"GROUP_QUOTA_{name}"), config.value(f"GROUP_QUOTA_DYNAMIC_{name}")
         groups.append(Group(

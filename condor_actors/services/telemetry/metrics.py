@@ -177,13 +177,21 @@ def metrics_door(config: Config) -> tuple[str, bytes, str]:
     """Where metrics are shown, the token that is asked for, and the certificate; empty: none.
 
     Raises:
-        ConfigError: they would be shown beyond loopback without token and certificate.
-        OSError: the token cannot be read.
+        ConfigError: they would be shown beyond loopback without token and certificate; the interface is no address, or
+            the token cannot be read.
     """
     interface, token_file = config.needed_text("METRICS_INTERFACE"), config.text("METRICS_TOKEN_FILE")
     certificate = config.text("METRICS_CERTIFICATE") or ""
-    token = Path(token_file).read_bytes().strip() if token_file else b""
-    if not ipaddress.ip_address(interface).is_loopback and not (token and certificate):
+    try:
+        token = Path(token_file).read_bytes().strip() if token_file else b""
+    except (OSError, ValueError) as error:
+        raise config.unusable("METRICS_TOKEN_FILE", f"the token cannot be read: {error}", "a readable file") from None
+    try:
+        address = ipaddress.ip_address(interface)
+    except ValueError:
+        raise config.unusable("METRICS_INTERFACE", f"{interface[:200]!r} is no IP address",
+                              "an IPv4 or IPv6 address of this machine") from None
+    if not address.is_loopback and not (token and certificate):
         raise ConfigError("metrics name users: beyond loopback they are shown by HTTPS and with a token",
                           name="METRICS_INTERFACE", value=interface,
                           expected="127.0.0.1, or METRICS_CERTIFICATE and METRICS_TOKEN_FILE besides")
