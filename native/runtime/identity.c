@@ -227,11 +227,11 @@ long do_prctl(struct trap *t)
     case SET_DEATH:
     case SET_DUMPABLE:
     case SET_SLACK:
-    case SUBREAPER:
     case NO_NEW:
     case THP:
     case GET_THP:
     case READ_BOUND: return 0;
+    case SUBREAPER: return t->a[1] ? -EINVAL : 0; /* orphans are nobody's here */
     case GET_DUMPABLE:
     case GET_NO_NEW: return 1;
     case GET_SLACK: return 50000;

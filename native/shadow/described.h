@@ -51,7 +51,7 @@ struct link **pair_link(struct pairs *pairs, const struct described_file *d);
 
 /* What a pair is stands where a file has its offset: the kind of its sockets, SOCK_SEQPACKET for a pipe of packets; 0 is
  * a stream too. */
-enum { PAIR_KIND = 0xff, HEARS_NO_MORE = 0x100 };
+enum { PAIR_KIND = 0xff, HEARS_NO_MORE = 0x100, ROOM_SHIFT = 32 /* of a pipe, in bytes, above that; 0: the usual one */ };
 
 /* moved_sockets.c */
 bool gather_hidden(struct file *file, bool (*note)(void *list, struct file *hidden), void *list);

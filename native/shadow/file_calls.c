@@ -229,6 +229,15 @@ static long serve_lock(struct work *w, struct file *file, int command)
     return result;
 }
 
+/* What F_GETFL tells. Here no real file waits, and of a pipe of packets both ends know that it is one. */
+static long shown_flags(const struct file *file)
+{
+    const int large = 0100000;
+    const bool by_name = file->kind == FILE_PLAIN || file->kind == FILE_TEXT || file->kind == FILE_STANDARD;
+    int hidden = O_NONBLOCK | (file->kind == FILE_PIPE && !file->end ? O_DIRECT : 0);
+    return (file->flags & ~hidden) | (file->wants_nonblocking ? O_NONBLOCK : 0) | (by_name ? large : 0);
+}
+
 long serve_fcntl(struct work *w)
 {
     struct session *s = w->session;
@@ -242,7 +251,7 @@ long serve_fcntl(struct work *w)
     case F_DUPFD_CLOEXEC: return duplicate(w, value, true);
     case F_GETFD: return s->entries[ARGUMENT(0)].closes_on_exec;
     case F_SETFD: s->entries[ARGUMENT(0)].closes_on_exec = value & FD_CLOEXEC; return 0;
-    case F_GETFL: return (file->flags & ~O_NONBLOCK) | (file->wants_nonblocking ? O_NONBLOCK : 0) | 0100000;
+    case F_GETFL: return shown_flags(file);
     case F_SETFL: {
         file->wants_nonblocking = value & O_NONBLOCK;
         file->flags = (file->flags & ~settable) | (value & settable);

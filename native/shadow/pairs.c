@@ -43,7 +43,7 @@ static ssize_t read_all(int from, const struct described_file *d, uint8_t *to, s
 static ssize_t pipe_content(int real, struct described_file *d, uint8_t *to, size_t room)
 {
     int copy[2], filled = 0;
-    d->offset = d->flags & O_DIRECT ? SOCK_SEQPACKET : SOCK_STREAM;
+    d->offset = (int64_t)fcntl(real, F_GETPIPE_SZ) << ROOM_SHIFT | (d->flags & O_DIRECT ? SOCK_SEQPACKET : SOCK_STREAM);
     if (ioctl(real, FIONREAD, &filled) < 0)
         return -errno;
     if (d->end || !filled)
@@ -134,8 +134,12 @@ uint32_t pair_number(struct pairs *pairs, uint32_t old)
 /* Where room is refused, not all can be written. */
 static void make_room(int to, const struct described_file *d)
 {
+    enum { MOST_ROOM = 1 << 20 /* that a user may give a pipe, as kernels are */ };
     int room = 0, wanted = (int)d->content_size;
+    const int64_t had = d->offset >> ROOM_SHIFT;
     socklen_t size = sizeof room;
+    if (d->kind == FILE_PIPE && had > 0 && had <= MOST_ROOM && fcntl(to, F_GETPIPE_SZ) != had)
+        fcntl(to, F_SETPIPE_SZ, (int)had);
     if (d->kind == FILE_PIPE && fcntl(to, F_GETPIPE_SZ) < wanted)
         fcntl(to, F_SETPIPE_SZ, wanted);
     if (d->kind != FILE_PIPE && !getsockopt(to, SOL_SOCKET, SO_SNDBUF, &room, &size) && room < 2 * wanted)

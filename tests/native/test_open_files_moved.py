@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.native.conftest import DEADLINE_S, finished, tool
+from tests.native.chain import Chain
+from tests.native.conftest import DEADLINE_S, Compile, finished, tool
 from tests.native.test_standalone import checkpoint, line, running
 
 LOCKS = """
@@ -128,3 +130,20 @@ def test_what_could_not_be_opened_again_is_said_before(what: str, tmp_path: Path
         assert process.communicate(b"\n")[0] == b"over\n"
         assert process.returncode == 0
     assert not (tmp_path / "image").exists()
+
+
+@pytest.mark.parametrize(("pause_ms", "moves"), [("0", 0), ("150", 4)])
+def test_pipes_are_as_they_were(pause_ms: str, moves: int, compiled: Compile, tmp_path: Path) -> None:
+    """Their flags, which differ by end, the room that they were given, packets, what is in them."""
+    command = [compiled("pipes"), pause_ms]
+    native = subprocess.run(command, capture_output=True, check=True).stdout
+    life = Chain(command, tmp_path, seed=4).live(moves, 0.1)
+    assert (life.status, life.output.decode()) == (0, native.decode())
+    assert bool(life.links) == bool(moves)
+
+
+def test_nobody_is_told_that_orphans_are_its_own(tmp_path: Path) -> None:
+    """What a program cannot have is refused."""
+    asks = "import ctypes; p = ctypes.CDLL(None, use_errno=True).prctl; print(p(36, 1), ctypes.get_errno(), p(36, 0))"
+    life = Chain([sys.executable, "-c", asks], tmp_path, seed=1).live(0, 0.1)
+    assert (life.status, life.output) == (0, b"-1 22 0\n")
