@@ -77,7 +77,7 @@ class Workflows:
 
     def pid(self) -> int:
         """The process that runs the DAG; 0: none does now."""
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, IndexError):  # also while it is being written
             return int((self.folder / "x.dag.lock").read_text().split()[1])
         return 0
 
