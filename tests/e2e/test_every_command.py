@@ -31,7 +31,7 @@ def run(name: str, *words: str, out: int = subprocess.PIPE) -> subprocess.Comple
 
 @pytest.mark.parametrize("name", commands())
 def test_help_says_how_it_is_called(name: str) -> None:
-    done = run(name, "-help") if name not in ("condor_personal", "condor_simulate") else run(name, "--help")
+    done = run(name, "-help")
     assert name in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 0
@@ -42,7 +42,7 @@ def test_a_reader_that_has_left_is_no_error_of_ours(name: str) -> None:
     read, write = os.pipe()
     os.close(read)
     try:
-        done = run(name, "-help" if name not in ("condor_personal", "condor_simulate") else "--help", out=write)
+        done = run(name, "-help", out=write)
     finally:
         os.close(write)
     assert "Traceback" not in done.stderr

@@ -52,8 +52,7 @@ def main(words: Sequence[str] | None = None) -> int:
     from condor_actors.wire.nodes import BadNode
     from condor_actors.wire.tokens import BadToken
 
-    given = ["--help" if word == "-help" else word for word in (sys.argv[1:] if words is None else words)]
-    options = command_parser().parse_args(given)
+    options = command_parser().parse_args(words)
     commands = {"slurm": _slurm, "list": _list, "stop": _stop}
     try:
         commands[options.command](options, load_config(subsystem="TOOL"))

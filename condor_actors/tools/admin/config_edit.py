@@ -26,7 +26,7 @@ __all__ = ["check", "edit", "main"]
 def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_config``; the exit status."""
     given = list(sys.argv[1:] if words is None else words)
-    if given[:1] in (["-h"], ["-help"], ["--help"]):
+    if {"-h", "-help", "--help"} & set(given):
         print(help_of("condor_config"))
         return 0
     if given[:1] != ["check"]:

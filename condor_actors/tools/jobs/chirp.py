@@ -391,8 +391,12 @@ def _run(words: list[str]) -> int:
     if act is None:
         sys.stderr.write(f"condor_chirp: Unknown command {words[0]}\n{USAGE}")
         return 1
+    usage = "".join(f"{line}\n" for line in USAGE.splitlines() if f" {words[0]} " in f"{line} ")
+    if words[1:] in (["-h"], ["-help"], ["--help"]):
+        sys.stdout.write(usage)
+        return 0
     if count is not None and len(words) - 1 != count:
-        sys.stderr.write("".join(f"{line}\n" for line in USAGE.splitlines() if f" {words[0]} " in f"{line} "))
+        sys.stderr.write(usage)
         return 1
     try:
         chirp = Chirp()

@@ -199,8 +199,7 @@ def _lines() -> int:
 
 def command_parser() -> argparse.ArgumentParser:
     """The reader of its words."""
-    parser = DescribedParser(prog="condor_classad", add_help=False)
-    parser.add_argument("-h", "-help", "--help", action="help", help="show this help message and exit")
+    parser = DescribedParser(prog="condor_classad")
     parser.add_argument("-jsonl", "--jsonl", action="store_true", help="answer JSON lines from the standard input")
     commands = parser.add_subparsers(dest="command")
 

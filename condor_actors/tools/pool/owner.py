@@ -28,7 +28,7 @@ UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 def main() -> int:
     """Entry of ``condor_owner``."""
     words = sys.argv[1:]
-    if words and words[0] in ("-h", "-help", "--help"):
+    if {"-h", "-help", "--help"} & set(words):
         print(help_of("condor_owner"))
         return 0
     how = [word.lstrip("-") for word in words if word.lstrip("-") in HOWS and word[:1] == "-"]
