@@ -1,13 +1,15 @@
 """The text of a user log: one block per event, exactly as HTCondor's own readers expect it; or as XML.
 
 Theory: an event is a number, a job, a date, and an ad with the facts; the number picks the function below that writes
-its lines.  Readers go by the first line's words and by the line ``...`` that ends each block.
+its lines.  Readers go by the first line's words and by the line ``...`` that ends each block, and many jobs may share a
+log: so no fact, whoever says it, ends its line before the writer does, whatever Unicode or XML take for the end of one.
 
 **Source**: the manual's page of job event log codes and its log examples; checked against HTCondor's own reader.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from xml.sax.saxutils import escape
 
@@ -57,6 +59,10 @@ TRANSFER_WORDS = (
 )
 """By the fact ``TransferStep``, a ``FileTransferEventType``."""
 
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+"""What ends a line for some readers, or means something to terminals; not the tab, which begins lines."""
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
 Lines = list[str]
 
 
@@ -81,7 +87,7 @@ def event_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassA
     """
     when = moment(when_s, utc=utc).replace(tzinfo=None).isoformat(
         " ", "milliseconds" if sub_second else "seconds") + ("Z" if utc else "")
-    lines = _BODIES[event](facts)
+    lines = [_line(each) for each in _BODIES[event](facts)]
     return f"{event_header(event, cluster, proc)}{when} " + "\n".join(lines) + "\n...\n"
 
 
@@ -97,7 +103,8 @@ def information_text(event: int, cluster: int, proc: int, when_s: float, facts: 
     if not found:
         return ""
     when = moment(when_s).replace(tzinfo=None).isoformat(" ", "seconds")
-    lines = ["Job ad information event triggered.", *(f"{name} = {unparse(value)}" for name, value in found.items())]
+    lines = ["Job ad information event triggered.",
+             *(_line(f"{name} = {unparse(value)}") for name, value in found.items())]
     return f"{event_header(JobEventType.JOB_AD_INFORMATION, cluster, proc)}{when} " + "\n".join(lines) + "\n...\n"
 
 
@@ -105,8 +112,8 @@ def information_text(event: int, cluster: int, proc: int, when_s: float, facts: 
 
 
 def _line(text: str) -> str:
-    """A fact that must stay on its line."""
-    return " ".join(text.splitlines())
+    """A fact that must stay on its line, and is shown by terminals as it is."""
+    return _CONTROL.sub(" ", " ".join(text.splitlines()))
 
 
 def _submit(facts: ClassAd, what: str = "Job") -> Lines:
@@ -467,4 +474,4 @@ def _xml_value(value: object) -> str:
         return f"<i>{value}</i>"
     if isinstance(value, float):
         return f"<r>{value:.15E}</r>"
-    return f"<s>{escape(str(value))}</s>"
+    return f"<s>{escape(_NOT_IN_XML.sub(' ', str(value)))}</s>"

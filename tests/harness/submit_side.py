@@ -73,7 +73,7 @@ class PlayedExecute(Actor):
         runs: what was activated and not yet freed, with where its shadow is; by run id without the schedd's name
             (``1.0#1``), as tests say it everywhere here.
         granted, released: claim ids.
-        refuse: answer claims with a refusal.
+        lies: fields of a grant that are to be others than they are.
         forget: answer reattachment with "not found".
     """
 
@@ -84,6 +84,7 @@ class PlayedExecute(Actor):
         self.released: list[str] = []
         self.activations: list[ActivateClaim] = []
         self.forget = False
+        self.lies: dict[str, Any] = {}
         self.exits: dict[str, RunExited] = {}
         self.began: dict[str, float] = {}
 
@@ -93,9 +94,9 @@ class PlayedExecute(Actor):
         if isinstance(message, RequestClaim):
             claim_id = f"{EXECUTE}#1#{len(self.granted) + 1}"
             self.granted.append(claim_id)
-            self.context.reply(delivery, ClaimGranted(
+            self.context.reply(delivery, attrs.evolve(ClaimGranted(
                 claim_id=claim_id, secret="s" + claim_id, slot_name=message.slot_name, slot_ad=SLOT_AD,
-                starter_node=EXECUTE, lease_s=2400.0))
+                starter_node=EXECUTE, lease_s=2400.0), **self.lies))
         elif isinstance(message, ReleaseClaim):
             self.released.append(message.claim_id)
             self.context.reply(delivery, Done())

@@ -27,6 +27,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import attrs
+
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.shadow_events import (
     BringOutputs,
@@ -45,6 +47,7 @@ from condor_actors.messages.envelope import Address, AskFailed, Refused
 from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST
 from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
 from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
+from condor_actors.numerals import whole
 
 __all__ = ["ShadowRun"]
 
@@ -67,7 +70,21 @@ LATELY_S = 600.0
 """A start that the queue has known for longer is in the user log."""
 UPDATE_DELAY_S = 0.5
 """A run that is over sooner is not reported as executing: its end says it all."""
+MOST_USED = 1 << 53
+"""That a run can have used of anything, in the unit of the figure."""
+MOST_STATUS = (1 << 31) - 1
+MOST_REASON = 4096
+"""Characters of a reason, which goes into the job's ad."""
 
+
+def _status(number: int) -> int:
+    """A status or code of a machine's making, as the systems of this world have them: 32 bits."""
+    return max(-MOST_STATUS - 1, min(number, MOST_STATUS))
+
+
+def _sentence(text: str) -> str:
+    """A text of a machine's making: one line that fits into an ad, which holds no NUL."""
+    return " ".join(text[:MOST_REASON].replace("\0", " ").splitlines())
 
 
 class ShadowRun:
@@ -177,7 +194,7 @@ class ShadowRun:
         job, known_s = self.job, self.counted_s
         counted = known_s > 0
         self.attributes.update({
-            "JobCurrentStartExecutingDate": known_s if counted else int(when_s),
+            "JobCurrentStartExecutingDate": known_s if counted else whole(when_s),
             "NumJobStarts": job.get_int("NumJobStarts") + (not counted),
         })
 
@@ -219,7 +236,9 @@ class ShadowRun:
                                            event=event)))
 
     def note_usage(self, usage: Usage) -> None:
-        """What the run uses goes into the job's ad, and a size that grew into the log."""
+        """What the run uses goes into the job's ad, and a size that grew into the log; figures of a machine that
+        nothing can use count as the nearest that something can."""
+        usage = Usage(**{name: min(max(used, 0), MOST_USED) for name, used in attrs.asdict(usage).items()})
         memory_kib = max(usage.memory_kib, usage.peak_memory_kib)
         busy_s = usage.user_cpu_s + usage.system_cpu_s
         self.attributes.update({
@@ -359,18 +378,19 @@ class ShadowRun:
     def _exit_attributes(self, exited: RunExited) -> None:
         by_signal = exited.exit_signal > 0
         self.attributes.update({
-            "ExitBySignal": by_signal, "ExitStatus": exited.exit_signal if by_signal else exited.exit_code,
+            "ExitBySignal": by_signal, "ExitStatus": _status(exited.exit_signal if by_signal else exited.exit_code),
             "JobCoreDumped": exited.core_dumped, "TerminationPending": True,
             "JobCurrentFinishTransferOutputDate": int(self.now_s),
         })
         if by_signal:
-            self.attributes["ExitSignal"] = exited.exit_signal
+            self.attributes["ExitSignal"] = _status(exited.exit_signal)
         else:
-            self.attributes["ExitCode"] = exited.exit_code
+            self.attributes["ExitCode"] = _status(exited.exit_code)
 
     def end(self, outcome: str, reason: str, code: int = 0, subcode: int = 0, *, claim_usable: bool = True) -> None:
         """The run is over: tell the schedd until it has committed that."""
         self.state = ShadowState.ENDED
+        code, subcode, reason = _status(code), _status(subcode), _sentence(reason)
         held = f" (hold code {code}, subcode {subcode})" if code else ""
         where = self.order.slot_name
         self.note("ended", f"the run on {where} is over: {outcome}{held}{': ' if reason else ''}{reason}")
@@ -381,11 +401,11 @@ class ShadowRun:
 
     def log(self, event: int, **facts: Any) -> None:
         """Write an event to the user log."""
-        self.out.append(Log(event, facts))
+        self.out.append(Log(event, _sentences(facts)))
 
     def log_once(self, event: int, when_s: float, **facts: Any) -> None:
         """Write an event of a known time, unless another shadow of the run has."""
-        self.out.append(Log(event, facts, when_s, self.order.reattach))
+        self.out.append(Log(event, _sentences(facts), when_s, self.order.reattach))
 
     # ---- what always holds
 

@@ -3,15 +3,23 @@
 ``$$(Name)`` is the slot's attribute, ``$$(Name:default)`` has a default, ``$$([expression])`` is evaluated with the job
 as MY and the slot as TARGET.
 
+Theory: what the slot says is a machine's word, and the job's ad says which files of its owner are read and written at
+home.  So a value is one word of the kind that stands where the reference stood: no control characters anywhere; in the
+environment no variable that the job does not name; and elsewhere, but in arguments, nothing that could lead to another
+file or begin another item of a list.  What the owner has written, a default or a string in the expression, is as it is.
+
 **Source**: the manual's section on substitution with ``$$()`` in submit descriptions.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import partial
 
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, ClassAdSyntaxError, parse_expression, unparse
+from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
+from condor_actors.messages.codes import Universe
 
 __all__ = ["CannotExpand", "expand_slot_references"]
 
@@ -20,8 +28,16 @@ _REFERENCE = re.compile(
 )
 
 
+_WORDS = frozenset({"arguments", "args"})
+_VARIABLES = frozenset({"environment", "env"})
+_LEADS_ELSEWHERE = frozenset("/,;='\"\\")
+_PLACE = "_"
+"""Stands for a value of the slot where the names of variables are looked at."""
+
+
 class CannotExpand(ValueError):
-    """A reference that the slot does not answer: names attribute and reference."""
+    """A reference that the slot does not answer, or not with a word that may stand there: names attribute and
+    reference."""
 
 
 def expand_slot_references(job: ClassAd, slot: ClassAd) -> dict[str, str]:
@@ -36,6 +52,9 @@ def expand_slot_references(job: ClassAd, slot: ClassAd) -> dict[str, str]:
             text = _REFERENCE.sub(partial(_value, attribute=name, job=job, slot=slot), value)
             if text != value:
                 changed[name] = text
+                if name.lower() in _VARIABLES and _names(name, text) != _names(name, _REFERENCE.sub(_PLACE, value)):
+                    raise CannotExpand(f"Cannot expand {value} in {name}: what the matched slot says would set other "
+                                       "variables than the job names; put single quotes around NAME=$$(...)")
     for name, text in changed.items():
         job[name] = text
     return changed
@@ -53,4 +72,35 @@ def _value(match: re.Match[str], attribute: str, job: ClassAd, slot: ClassAd) ->
         if match["default"] is not None:
             return match["default"]
         raise CannotExpand(f"Cannot expand {match[0]} in {attribute}: the matched slot does not define it")
-    return value if isinstance(value, str) else unparse(value, style="tools")
+    text = value if isinstance(value, str) else unparse(value, style="tools")
+    if f'"{text}"' not in (match["expression"] or ""):
+        _check_word(text, match[0], attribute, job)
+    return text
+
+
+def _check_word(text: str, reference: str, attribute: str, job: ClassAd) -> None:
+    """Refuse a machine's word that could mean more than itself where it is to stand."""
+    key = attribute.lower()
+    if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in text):
+        raise CannotExpand(f"Cannot expand {reference} in {attribute}: what the matched slot says, {text[:80]!r}, has "
+                           "control characters")
+    if key in _WORDS or key in _VARIABLES or (key == "cmd" and _is_of_machine(job)):
+        return
+    if text in (".", "..") or not _LEADS_ELSEWHERE.isdisjoint(text):
+        raise CannotExpand(f"Cannot expand {reference} in {attribute}: what the matched slot says, {text[:80]!r}, "
+                           "could lead to another file; a machine names files of its own in arguments and environment, "
+                           "or in an executable with transfer_executable = false")
+
+
+def _is_of_machine(job: ClassAd) -> bool:
+    """Whether the executable is a file of the machine that runs it."""
+    return not job.get_bool("TransferExecutable", True) and job.get_int("JobUniverse") != Universe.STANDARD
+
+
+def _names(attribute: str, text: str) -> list[str]:
+    """The variables that an environment sets."""
+    try:
+        entries = split_raw(text) if attribute.lower() == "environment" else text.split(";")
+    except UnbalancedQuote:
+        return []
+    return [entry.partition("=")[0] for entry in entries]

@@ -24,10 +24,11 @@ from typing import Any, Protocol
 
 import attrs
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads
+from condor_actors.classads import ClassAd, match_ads
 from condor_actors.cores.checkpoint_seals import key_of_owner
-from condor_actors.cores.flocking import FlockLevels, foreign_slot, home_name
+from condor_actors.cores.flocking import FlockLevels, home_name
 from condor_actors.cores.rights import host_of, speaks_for_node
+from condor_actors.cores.schedd.claims.checked_grant import BadGrant, CheckedGrant
 from condor_actors.cores.schedd.claims.held_claim import REQUEST_PATIENCE_S, HeldClaim
 from condor_actors.cores.schedd.claims.lease_renewals import LeaseRenewals
 from condor_actors.cores.schedd.claims.released_claims import ReleasedClaims
@@ -241,15 +242,17 @@ class ClaimTable:
             return
         realm = realm_of_host(host_of(asked.match.startd_address))
         try:
-            row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address,
-                            node_abroad(message.starter_node, realm), abroad(message.slot_name, realm),
-                            foreign_slot(message.slot_ad, realm), asked.submitter, message.lease_s,
-                            asked.job.cluster.user)
-            claim = self._holding(row)
-        except ClassAdSyntaxError as error:
-            self._context.note(f"{asked.match.slot_name} was granted with an ad that is none: {error}", "warn")
+            grant = CheckedGrant(message, asked.match.slot_name, asked.match.startd_address)
+        except BadGrant as error:
+            text = f"the grant of {asked.match.slot_name} is not believed: {error}"
+            self._context.note(f"{asked.match.startd_address}: {text}", "warn")
+            self._context.remember(asked.job, "refused", text)
             self._transitions.offer(asked.job)
             return
+        row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address, grant.starter_node,
+                        abroad(message.slot_name, realm), grant.slot_ad, asked.submitter, message.lease_s,
+                        asked.job.cluster.user)
+        claim = self._holding(row)
         claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
         self._hold(claim)
         self._renewals.changed(row.startd)

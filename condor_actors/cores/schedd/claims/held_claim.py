@@ -18,6 +18,9 @@ __all__ = ["REQUEST_PATIENCE_S", "HeldClaim"]
 REQUEST_PATIENCE_S = 30.0
 """How long a schedd waits for what a startd says of a claim."""
 
+MOST_WEIGHT = 1_000_000
+"""That a slot may say it counts for."""
+
 
 @attrs.define(eq=False)
 class HeldClaim:
@@ -59,6 +62,7 @@ class HeldClaim:
 
     @property
     def weight(self) -> float:
-        """What the slot counts for: its SlotWeight, else its processors."""
+        """What the slot counts for: its SlotWeight, else its processors; a machine's word, so no number without end."""
         value = self.ad.evaluate("SlotWeight")
-        return value if isinstance(value, (int, float)) else self.ad.get_int("Cpus", 1)
+        is_one = isinstance(value, (int, float)) and 0.0 <= value <= MOST_WEIGHT
+        return value if is_one else min(max(0, self.ad.get_int("Cpus", 1)), MOST_WEIGHT)

@@ -61,16 +61,21 @@ class Gangs(Schedd):
         wanted = [each for each in self.requests() for _ in range(each.count)][:count]
         self.send(MatchesMade(cycle=1, submitter="ann@dom", matches=tuple(
             Match(autocluster=each.autocluster, job_id=each.job_id, slot_name=f"slot1@e{n}",
-                  startd_address=f"<e{n}:1>", slot_ad=slot(n), capability="c") for n, each in enumerate(wanted))))
+                  startd_address=f"<e{n}:1>", slot_ad=slot(n), capability="c")
+            for n, each in enumerate(wanted, self.count + 1))))
         return [each.tag for each in self.out if isinstance(each, Ask) and each.tag[0] == "claim"]
+
+    def machine(self, tag: Any) -> int:
+        """The number of the machine that was asked."""
+        return int(self.core.claims._asked[tag[1]].match.slot_name.removeprefix("slot1@e"))
 
     def grant(self, tag: Any) -> str:
         self.count += 1
-        n = self.count
-        self.send(Answer(tag, ClaimGranted(claim_id=f"c#{n}", secret="s", slot_name=f"slot1@e{n}", slot_ad=slot(n),
+        c, n = self.count, self.machine(tag)
+        self.send(Answer(tag, ClaimGranted(claim_id=f"c#{c}", secret="s", slot_name=f"slot1@e{n}", slot_ad=slot(n),
                                            starter_node=f"<e{n}:2>", lease_s=LEASE_S)))
         self.core.validate()
-        return f"c#{n}"
+        return f"c#{c}"
 
     def begin(self, nodes: int, more: bytes = b"") -> int:
         """A gang that runs."""
@@ -120,7 +125,8 @@ def test_a_gang_begins_when_its_last_claim_is_there_and_then_as_a_whole() -> Non
 def test_what_a_startd_grants_serves_whatever_its_old_ad_would_say_now() -> None:
     schedd = Gangs()
     schedd.submit(ad=gang_ad(2))
-    for number, tag in enumerate(schedd.match()):
+    for tag in schedd.match():
+        number = schedd.machine(tag)
         ad = slot(number).replace(b"Requirements = true", b"Requirements = KeyboardIdle > 120")
         schedd.send(Answer(tag, ClaimGranted(claim_id=f"o#{number}", secret="s", slot_name=f"slot1@e{number}",
                                              slot_ad=ad, starter_node=f"<e{number}:2>", lease_s=LEASE_S)))
@@ -229,9 +235,10 @@ def test_jobs_of_one_cluster_are_groups_of_nodes() -> None:
     head, *tails = schedd.match()
     for number, tag in enumerate((*tails, head)):  # in whatever order they come
         memory = 9000 if number < 2 else 1000
-        ad = slot(number).replace(b"Memory = 1000", b"Memory = %d" % memory)
-        schedd.send(Answer(tag, ClaimGranted(claim_id=f"g#{number}", secret="s", slot_name=f"slot1@e{number}",
-                                             slot_ad=ad, starter_node=f"<e{number}:2>", lease_s=LEASE_S)))
+        n = schedd.machine(tag)
+        ad = slot(n).replace(b"Memory = 1000", b"Memory = %d" % memory)
+        schedd.send(Answer(tag, ClaimGranted(claim_id=f"g#{number}", secret="s", slot_name=f"slot1@e{n}",
+                                             slot_ad=ad, starter_node=f"<e{n}:2>", lease_s=LEASE_S)))
         schedd.core.validate()
     assert [(run.run_id, run.claim_id) for run in schedd.runs] == [
         ("1.0#1@s", "g#2"), ("1.0#1.1@s", "g#0"), ("1.0#1.2@s", "g#1")]
