@@ -3,7 +3,8 @@
 Theory: a message is a frozen attrs class that declares ``KIND`` and ``VERSION``.  Its fields cross the wire as one
 MessagePack map ``{field name: value}``, so that Perspective Broker sees a single byte string (a dict of fifty
 attributes costs it twenty times more).  Encoders and decoders are compiled once per class from the field's
-annotations: an unknown field, a missing one, or a value of another type is refused, never coerced.
+annotations: an unknown field, a missing one, or a value of another type is refused, never coerced.  So is a text with a
+NUL, which no ad, path or environment can hold: a reason with one, kept in a job's ad, would make that unreadable.
 
 Allowed field types: ``bool int float str bytes``, ``T | None``, ``tuple[T, ...]``, fixed tuples, enums, and nested
 attrs classes registered with :func:`part`.
@@ -198,6 +199,8 @@ def _structure(cls: type, raw: Any) -> Any:
     for name, exact in shape.exact:
         if name in raw and type(raw[name]) is not exact:
             raise _Mismatch(f"expected {exact.__name__}, got {type(raw[name]).__name__}", name)
+        if exact is str and name in raw and "\0" in raw[name]:
+            raise _Mismatch("a text has no NUL", name)
     for name, decoder in shape.decoders:
         if name in raw:
             try:
@@ -264,6 +267,8 @@ def _exactly(kind: type) -> Decoder:
     def decoder(raw: Any) -> Any:
         if type(raw) is not kind:
             raise _Mismatch(f"expected {kind.__name__}, got {type(raw).__name__}")
+        if kind is str and "\0" in raw:
+            raise _Mismatch("a text has no NUL")
         return raw
 
     return decoder

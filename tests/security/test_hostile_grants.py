@@ -13,9 +13,13 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.claims.checked_grant import MOST_AD_BYTES
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
 from condor_actors.messages.codes import JobEventType, JobStatus
+from condor_actors.messages.envelope import Address
+from condor_actors.messages.negotiate import Rejection, RequestsRejected
+from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.messages.run import RunBegan, RunProgress, Usage
+from condor_actors.messages.shadow_host import RunEnded
 from condor_actors.userlog import event_text
-from tests.harness.submit_side import EXECUTE, SLOT_AD, SubmitPool
+from tests.harness.submit_side import EXECUTE, SCHEDD, SLOT_AD, USER, SubmitPool
 
 FORGED = ("\n...\n005 (001.000.000) 2026-01-01 00:00:00 Job terminated.\n\t(1) Normal termination (return value 0)"
           "\n...\n")
@@ -110,9 +114,9 @@ def test_a_reason_that_forges_events_and_has_no_end(pool: SubmitPool) -> None:
     cluster = pool.submit(f'UserLog = "{pool.folder}/log"\n'.encode())
     pool.match()
     pool.execute.tell_shadow(f"{cluster}.0#1", RunBegan(
-        run_id=pool.execute.runs[f"{cluster}.0#1"][0].run_id, when_s=1e300, pid=-LARGE, scratch_dir=f"\0{FORGED}",
+        run_id=pool.execute.runs[f"{cluster}.0#1"][0].run_id, when_s=1e300, pid=-LARGE, scratch_dir=FORGED,
         image_digest=f"sha256:{FORGED}"))
-    pool.execute.finish(f"{cluster}.0#1", cause="hold", exit_code=-1, reason=FORGED + "\0" + "x" * 100_000,
+    pool.execute.finish(f"{cluster}.0#1", cause="hold", exit_code=-1, reason=FORGED + "x" * 100_000,
                         hold_code=LARGE, hold_subcode=-LARGE)
     pool.run(30.0)
     (job,) = pool.jobs()
@@ -121,6 +125,24 @@ def test_a_reason_that_forges_events_and_has_no_end(pool: SubmitPool) -> None:
     assert len(job.get_str("HoldReason")) < 5000
     assert re.findall(r"^(\d\d\d) \(", (pool.folder / "log").read_text(), re.M)[-1] == "012"
     assert "\n005 (" not in (pool.folder / "log").read_text()
+
+
+def test_no_text_that_would_make_the_queue_unreadable(pool: SubmitPool) -> None:
+    """An ad holds no NUL: one in a reason of a user, a negotiator or a shadow host would never be read again."""
+    cluster = pool.submit(procs=2)
+    answer = pool.ask(ActOnJobs(action=JobAction.HOLD, ids=((cluster, 0),), reason="a\0b"))
+    assert (answer.code, "NUL" in answer.text) == ("malformed", True)
+    pool.central.tell(Address(SCHEDD, "schedd"), RequestsRejected(cycle=1, submitter=f"{USER}@test", rejections=(
+        Rejection(autocluster=1, job_id=f"{cluster}.0", reason="a\0b"),)))
+    pool.match()
+    host = pool.net.probe(pool.net.systems[pool.processes.alive[pool.owner_host_pid()]])
+    host.tell(Address(SCHEDD, "schedd"), RunEnded(run_id=f"{cluster}.1#1@schedd@test", outcome="hold", attributes=b"",
+                                                  reason="a\0b"))
+    pool.run(30.0)
+    assert [job.get_int("JobStatus") for job in pool.jobs()] == [JobStatus.RUNNING] * 2
+    pool.kill_schedd()
+    pool.start_schedd()
+    assert len(pool.jobs()) == 2
 
 
 NAMES = sorted({name for names in re.findall(r"get_str\(['\"](\w+)|\(\"\w+\", \"(\w+)\"\)",

@@ -83,8 +83,8 @@ def _status(number: int) -> int:
 
 
 def _sentence(text: str) -> str:
-    """A text of a machine's making: one line that fits into an ad, which holds no NUL."""
-    return " ".join(text[:MOST_REASON].replace("\0", " ").splitlines())
+    """A text of a machine's making: one line that fits into an ad."""
+    return " ".join(text[:MOST_REASON].splitlines())
 
 
 class ShadowRun:

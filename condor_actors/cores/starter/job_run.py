@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from condor_actors.cores.starter.job_run_table import TABLE
 from condor_actors.cores.starter.run_events import (
     ALIVE,
@@ -248,6 +250,7 @@ class JobRun:
 
     def _say_exited(self, message: RunExited) -> None:
         self.state = StarterState.ENDED
+        message = attrs.evolve(message, reason=message.reason.replace("\0", " "))  # it may quote what a program wrote
         self.exited = message
         self.saved = None
         self.note("ended", f"the run is over: {_end_of(message)}; {message.usage.wall_s:.1f} s, "
