@@ -59,7 +59,7 @@ class Station(Node):
         super().__init__(pool.mesh, name)
         self.pool = pool
         self.number = number
-        self.starter = Address(f"<starter{number}:1>", "starter-host")
+        self.starter = Address(f"<station{number}:2>", "starter-host")
         self.runs: dict[str, SimulatedRun] = {}
         self.owner_there = False
         self.served = False
