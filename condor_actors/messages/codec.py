@@ -267,7 +267,7 @@ def _exactly(kind: type) -> Decoder:
     def decoder(raw: Any) -> Any:
         if type(raw) is not kind:
             raise _Mismatch(f"expected {kind.__name__}, got {type(raw).__name__}")
-        if kind is str and "\0" in raw:
+        if isinstance(raw, str) and "\0" in raw:
             raise _Mismatch("a text has no NUL")
         return raw
 

@@ -2,7 +2,8 @@
 
 Theory: an event is a number, a job, a date, and an ad with the facts; the number picks the function below that writes
 its lines.  Readers go by the first line's words and by the line ``...`` that ends each block, and many jobs may share a
-log: so no fact, whoever says it, ends its line before the writer does, whatever Unicode or XML take for the end of one.
+log: so no fact, of the job or its machine, ends its line before the writer does, whatever Unicode or XML take for the
+end of one.
 
 **Source**: the manual's page of job event log codes and its log examples; checked against HTCondor's own reader.
 """
