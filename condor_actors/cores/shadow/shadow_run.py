@@ -87,6 +87,11 @@ def _sentence(text: str) -> str:
     return " ".join(text[:MOST_REASON].splitlines())
 
 
+def _sentences(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an event, its texts as sentences."""
+    return {name: _sentence(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
+
+
 class ShadowRun:
     """Decides what the shadow of one run does, from the schedd's order to the run's end.
 
