@@ -79,12 +79,15 @@ class PlayedExecute(Actor):
         if self.context.address.actor != "startd":
             return
         for number in range(self._slots):
-            change = slot_change(number)
-            ad = ClassAd.from_bytes(change.ad)
-            ad.update({"Name": f"slot{number}@{self._machine}", "Machine": self._machine, "MyAddress": self._node,
-                       "StartdIpAddr": self._node, "Played": True})
             self.context.tell(Address(self._collector, "collector"), UpdateAd(
-                ad_kind=AdKind.SLOT, ad=ad.to_bytes(), private=change.private, lifetime_s=86_400))
+                ad_kind=AdKind.SLOT, ad=self._slot_ad(number, f"slot{number}@{self._machine}"),
+                private=slot_change(number).private, lifetime_s=86_400))
+
+    def _slot_ad(self, number: int, name: str) -> bytes:
+        ad = ClassAd.from_bytes(slot_change(number).ad)
+        ad.update({"Name": name, "Machine": self._machine, "MyAddress": self._node, "StartdIpAddr": self._node,
+                   "Played": True})
+        return ad.to_bytes()
 
     def receive(self, delivery: Delivery) -> None:
         """Whatever is asked is granted."""
@@ -94,7 +97,7 @@ class PlayedExecute(Actor):
             claim_id = f"{self._node}#1#{self._granted}"
             context.reply(delivery, ClaimGranted(
                 claim_id=claim_id, secret=f"secret of {claim_id}", slot_name=message.slot_name,
-                slot_ad=slot_change(1).ad, starter_node=self._node, lease_s=LEASE_S))
+                slot_ad=self._slot_ad(1, message.slot_name), starter_node=self._node, lease_s=LEASE_S))
         elif isinstance(message, RenewClaims):
             context.reply(delivery, ClaimsRenewed())
         elif isinstance(message, ReleaseClaim):
