@@ -48,13 +48,14 @@ class Everything:
     pairs: tuple[tuple[str, Colour], ...] = ()
 
 
-parts = st.builds(Part, name=st.text(max_size=10), size=st.integers(0, 2**63 - 1))
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=20)
+parts = st.builds(Part, name=texts, size=st.integers(0, 2**63 - 1))
 everything = st.builds(
     Everything, flag=st.booleans(), number=st.integers(-(2**63), 2**64 - 1), real=st.floats(allow_nan=False),
-    text=st.text(max_size=20), data=st.binary(max_size=20), colour=st.sampled_from(Colour), part=parts,
-    perhaps=st.none() | st.text(max_size=5), perhaps_part=st.none() | parts, many=st.lists(st.text()).map(tuple),
-    parts=st.lists(parts).map(tuple), pair=st.tuples(st.text(), st.integers(0, 9)),
-    pairs=st.lists(st.tuples(st.text(), st.sampled_from(Colour))).map(tuple),
+    text=texts, data=st.binary(max_size=20), colour=st.sampled_from(Colour), part=parts,
+    perhaps=st.none() | texts, perhaps_part=st.none() | parts, many=st.lists(texts).map(tuple),
+    parts=st.lists(parts).map(tuple), pair=st.tuples(texts, st.integers(0, 9)),
+    pairs=st.lists(st.tuples(texts, st.sampled_from(Colour))).map(tuple),
 )
 
 
@@ -99,6 +100,11 @@ def test_a_field_of_another_shape_is_refused_by_name(value: Everything, name: st
         ({"parts": [{"name": 1}]}, "Everything.parts.name"),
         ({"colour": "green"}, "is not one of ['red', 'blue']"),
         ({"pair": ["a"]}, "expected a list of 2"),
+        ({"text": "a\0"}, "Everything.text: a text has no NUL"),
+        ({"perhaps": "\0"}, "Everything.perhaps: a text has no NUL"),
+        ({"many": ["a", "\0b"]}, "Everything.many: a text has no NUL"),
+        ({"pair": ["\0", 1]}, "Everything.pair: a text has no NUL"),
+        ({"part": {"name": "a\0b"}}, "Everything.part.name: a text has no NUL"),
     ],
 )
 def test_the_text_names_the_field(change: dict[str, Any], words: str) -> None:
