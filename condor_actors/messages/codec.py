@@ -304,7 +304,7 @@ def _sequence(inner: _Codec) -> _Codec:
             for item in raw:
                 if type(item) is not exact:
                     raise _Mismatch(f"expected {exact.__name__}, got {type(item).__name__}")
-                if exact is str and "\0" in item:
+                if isinstance(item, str) and "\0" in item:
                     raise _Mismatch("a text has no NUL")
             return tuple(raw)
         return tuple([decode_one(item) for item in raw])
