@@ -11,8 +11,9 @@ from __future__ import annotations
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.cores.flocking import foreign_slot
 from condor_actors.cores.rights import host_of
+from condor_actors.cores.schedd.queue_operations import SaveClaim
 from condor_actors.messages.claim import ClaimGranted
-from condor_actors.messages.realm import node_abroad, realm_of_host
+from condor_actors.messages.realm import abroad, node_abroad, realm_of_host
 
 __all__ = ["MOST_AD_BYTES", "BadGrant", "CheckedGrant"]
 
@@ -45,6 +46,7 @@ class CheckedGrant:
     """
 
     def __init__(self, message: ClaimGranted, slot_name: str, startd: str) -> None:
+        self._message, self._startd = message, startd
         self._host = host_of(startd)
         self._machine = _machine(slot_name)
         realm = realm_of_host(self._host)
@@ -68,6 +70,13 @@ class CheckedGrant:
             self.slot_ad = foreign_slot(message.slot_ad, realm)
         except ClassAdSyntaxError as error:
             raise BadGrant(f"the slot's ad is none: {error}") from None
+
+    def row(self, submitter: str, owner: str) -> SaveClaim:
+        """The claim as it is kept: charged to the submitter, and for jobs of the owner."""
+        granted = self._message
+        return SaveClaim(granted.claim_id, granted.secret, self._startd, self.starter_node,
+                         abroad(granted.slot_name, realm_of_host(self._host)), self.slot_ad, submitter,
+                         granted.lease_s, owner)
 
     def _check_names(self, ad: ClassAd, realm: str) -> None:
         """The slot says of itself that it is of the machine that was asked."""

@@ -55,7 +55,7 @@ from condor_actors.messages.claim import (
 )
 from condor_actors.messages.envelope import Address, AskFailed, Identity, Refused
 from condor_actors.messages.negotiate import Match, MatchesMade
-from condor_actors.messages.realm import abroad, node_abroad, realm_of_host
+from condor_actors.messages.realm import node_abroad, realm_of_host
 from condor_actors.numerals import job_numbers
 
 __all__ = ["ClaimTable", "RunStarter"]
@@ -240,7 +240,6 @@ class ClaimTable:
             self._context.note(f"{asked.match.startd_address} grants a claim that another startd has granted", "warn")
             self._transitions.offer(asked.job)
             return
-        realm = realm_of_host(host_of(asked.match.startd_address))
         try:
             grant = CheckedGrant(message, asked.match.slot_name, asked.match.startd_address)
         except BadGrant as error:
@@ -249,9 +248,7 @@ class ClaimTable:
             self._context.remember(asked.job, "refused", text)
             self._transitions.offer(asked.job)
             return
-        row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address, grant.starter_node,
-                        abroad(message.slot_name, realm), grant.slot_ad, asked.submitter, message.lease_s,
-                        asked.job.cluster.user)
+        row = grant.row(asked.submitter, asked.job.cluster.user)
         claim = self._holding(row)
         claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
         self._hold(claim)
