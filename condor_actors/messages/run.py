@@ -27,12 +27,17 @@ GANG_DATA_BYTES = 128 * 1024
 GANG_NAMES = 64
 """Channels that one receiver listens on."""
 GANG_KEPT, GANG_KEPT_BYTES = 1000, 256 * 1024
-"""Values of one member, with their keys."""
+"""Values of one member, with their keys, as `gang_value_bytes` counts them."""
 GANG_TAKEN = 256
 """Messages received last that a member remembers."""
 NOT_JOINED = -1000
 """The answer to who has not joined: join, and ask again."""
 GANG_CALLS = ("join", "put", "get", "wait", "send", "recv", "took", "cancel")
+
+
+def gang_value_bytes(name: str, data: bytes) -> int:
+    """What a value with its key counts for."""
+    return len(name.encode("utf-8", "surrogateescape")) + len(data)
 
 
 @message

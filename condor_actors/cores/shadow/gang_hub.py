@@ -43,6 +43,7 @@ from condor_actors.messages.run import (
     NOT_JOINED,
     GangCall,
     GangResult,
+    gang_value_bytes,
 )
 
 __all__ = ["GRACE_S", "PATIENCE_S", "GangHub"]
@@ -165,7 +166,7 @@ class GangHub:
                 raise InvariantBroken(f"wish {key} of a gang: {wish.call.verb} with {wish.partner}, {other}")
         for node, kept in enumerate(self._kept):
             mine = {name: data for name, (owner, data) in self._values.items() if owner == node}
-            if (len(mine), sum(_size(*item) for item in mine.items())) != (kept.values, kept.size_bytes):
+            if (len(mine), sum(gang_value_bytes(*item) for item in mine.items())) != (kept.values, kept.size_bytes):
                 raise InvariantBroken(f"member {node} of a gang counts {kept.values} values, and has {len(mine)}")
 
     # ---- members and values
@@ -195,7 +196,7 @@ class GangHub:
         if owner != node:
             return ChirpError.ALREADY_EXISTS
         kept = self._kept[node]
-        size = kept.size_bytes + _size(name, data) - (_size(name, old) if old is not None else 0)
+        size = kept.size_bytes + gang_value_bytes(name, data) - (gang_value_bytes(name, old) if old is not None else 0)
         count = kept.values + (old is None)
         if not _is_name(name) or count > GANG_KEPT or size > GANG_KEPT_BYTES:
             return ChirpError.NO_SPACE
@@ -274,10 +275,6 @@ class GangHub:
                     sender = free[name].popleft()
                     wish.partner, sender.partner = sender.key, wish.key
                     self._hand(wish, sender)
-
-
-def _size(name: str, data: bytes) -> int:
-    return len(name.encode("utf-8", "surrogateescape")) + len(data)
 
 
 def _is_name(name: str) -> bool:

@@ -26,7 +26,7 @@ from condor_actors.daemons.starter.chirp_service import ChirpConnection
 from condor_actors.daemons.starter.run_gang import RunGang
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.messages.envelope import Refused
-from condor_actors.messages.run import ChirpCall, ChirpResult
+from condor_actors.messages.run import ChirpCall, ChirpResult, GangResult
 
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter
@@ -298,6 +298,8 @@ class _Client:
                 self._answered(self._chirp.look(step.name))
             elif isinstance(step, Meet):
                 self._wish = self._chirp.gang.ask(step.verb, step.names, step.data, self._met)
+                if not self._wish:
+                    self._answered(GangResult(value=ChirpError.BUSY))
             elif isinstance(step, HangUp):
                 self._connection.end()
         if not self._session.has_enough:

@@ -4,6 +4,9 @@ Theory: the hub where the members meet (:mod:`condor_actors.cores.shadow.gang_hu
 may die with them.  So what this member has put, and which messages it has received last, is kept here and told to the
 next hub; every wish is asked again with its number, by which the hub knows it.  What was asked before the member joined
 is not heard any more: else it could take a message of which the next hub was not told.
+
+The machine need not trust the hub: what is kept for it here has the same limits as there, whatever it agrees to, and
+while it leaves too much unanswered nothing new is asked.
 """
 
 from __future__ import annotations
@@ -17,7 +20,15 @@ import attrs
 
 from condor_actors.cores.chirp_protocol import ChirpError
 from condor_actors.messages.envelope import AskFailed, Refused
-from condor_actors.messages.run import GANG_TAKEN, NOT_JOINED, GangCall, GangResult
+from condor_actors.messages.run import (
+    GANG_KEPT,
+    GANG_KEPT_BYTES,
+    GANG_TAKEN,
+    NOT_JOINED,
+    GangCall,
+    GangResult,
+    gang_value_bytes,
+)
 
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter
@@ -31,6 +42,8 @@ PASSING = ("busy", "internal", "unknown-actor")
 """Refusals after which it is asked again."""
 OF_ANOTHER = ("took", "cancel")
 """Verbs that are about the wish of their number; a hub that does not know it needs none."""
+MOST_UNHEARD = GANG_TAKEN
+"""Such calls that the hub has not answered; with more of them under way, nothing new is asked."""
 
 
 @attrs.define(eq=False)
@@ -54,6 +67,7 @@ class RunGang:
         self._numbers = itertools.count(1)
         self._wishes: dict[int, _Wish] = {}
         self._kept: dict[str, bytes] = {}
+        self._kept_bytes = 0
         self._taken: deque[tuple[int, int]] = deque(maxlen=GANG_TAKEN)
         self._times = 0
         self._is_joined = self._is_joining = self._is_over = False
@@ -75,7 +89,9 @@ class RunGang:
         self.join()
 
     def ask(self, verb: str, names: tuple[str, ...], data: bytes, then: Callable[[GangResult], None]) -> int:
-        """Wish for something; returns the number of the wish."""
+        """Wish for something; returns the number of the wish, 0 when the hub leaves too much unanswered."""
+        if sum(wish.then is None for wish in self._wishes.values()) >= MOST_UNHEARD:
+            return 0
         number = next(self._numbers)
         self._wish(number, GangCall(run_id=self._starter.run_id, verb=verb, number=number, names=names, data=data),
                    then)
@@ -150,22 +166,31 @@ class RunGang:
         elif isinstance(answer, GangResult) and answer.value == ChirpError.TRY_AGAIN:
             self._send(wish)
         elif isinstance(answer, GangResult):
-            self._note(wish.call, answer)
-            self._end(number, answer)
+            self._end(number, self._noted(wish.call, answer))
         elif isinstance(answer, AskFailed) or answer.code in PASSING:
             self._later()
         else:
             self._end(number, GangResult(value=ChirpError.NOT_AUTHORIZED))
 
-    def _note(self, call: GangCall, answer: GangResult) -> None:
-        """What the next hub has to know."""
+    def _noted(self, call: GangCall, answer: GangResult) -> GangResult:
+        """Remember what the next hub has to know; returns the answer."""
         if answer.value:
-            return
-        if call.verb == "put":
-            self._kept[call.names[0]] = call.data
-        elif call.verb == "recv":
+            return answer
+        if call.verb == "put" and not self._keep(call.names[0], call.data):
+            return GangResult(value=ChirpError.NO_SPACE)
+        if call.verb == "recv":
             self._taken.append((answer.member, answer.number))
             self._about("took", call.number)
+        return answer
+
+    def _keep(self, name: str, data: bytes) -> bool:
+        """Keep a value for the next hub; False: a hub that keeps to the limits would not have taken it."""
+        old = self._kept.get(name)
+        size = self._kept_bytes + gang_value_bytes(name, data) - (gang_value_bytes(name, old) if old is not None else 0)
+        if len(self._kept) + (old is None) > GANG_KEPT or size > GANG_KEPT_BYTES:
+            return False
+        self._kept[name], self._kept_bytes = data, size
+        return True
 
     def _end(self, number: int, result: GangResult) -> None:
         then = self._wishes.pop(number).then

@@ -15,7 +15,7 @@ import pytest
 
 from condor_actors.cores.chirp_protocol import ChirpError
 from condor_actors.cores.shadow.gang_hub import GRACE_S, PATIENCE_S, GangHub
-from condor_actors.daemons.starter.run_gang import RunGang
+from condor_actors.daemons.starter.run_gang import MOST_UNHEARD, RunGang
 from condor_actors.messages.envelope import AskFailed, Refused
 from condor_actors.messages.run import GANG_DATA_BYTES, GANG_KEPT, GANG_KEPT_BYTES, NOT_JOINED, GangCall, GangResult
 
@@ -283,3 +283,54 @@ def test_what_a_member_may_have_is_bounded() -> None:
     assert hub.ask(1, "put", ("big",), b"x" * GANG_DATA_BYTES)[0][1] == ChirpError.NO_SPACE
     answers = [hub.ask(1, "recv", ("a",), number=100 + number) for number in range(65)]
     assert (answers[63], answers[64]) == ([], [("1.164", ChirpError.BUSY)])
+
+
+class Agreeing:
+    """A hub that agrees to everything, or is silent about some verbs: a hostile shadow's."""
+
+    def __init__(self, *silent: str) -> None:
+        self.joined: list[GangCall] = []
+        self._silent = silent
+        context = SimpleNamespace(ask=self._ask, set_timer=lambda *_: None)
+        self.member = RunGang(SimpleNamespace(  # type: ignore[arg-type]
+            run_id="1.0#1@s", shadow=None, core=SimpleNamespace(connected=True), context=context))
+        self.member.join()
+
+    def _ask(self, _: Any, call: GangCall, *, timeout_s: float, then: Any) -> None:  # noqa: ARG002 - no clock here
+        if call.verb == "join":
+            self.joined.append(call)
+        if call.verb not in self._silent:
+            then(SimpleNamespace(message=GangResult(value=0, member=0, number=call.number)))
+
+
+def test_a_hub_that_takes_everything_fills_no_machine() -> None:
+    hub = Agreeing()
+    done: list[GangResult] = []
+    for index in range(GANG_KEPT + 5):
+        hub.member.ask("put", (f"key{index}",), b"", done.append)
+    assert [each.value for each in done] == [0] * GANG_KEPT + [ChirpError.NO_SPACE] * 5
+    hub.member.ask("put", ("key0",), b"anew", done.append)
+    assert done[-1].value == 0
+    hub.member.shadow_is_back()
+    assert len(hub.joined[-1].kept) == GANG_KEPT
+    assert hub.joined[-1].kept[0] == ("key0", b"anew")
+    large = Agreeing()
+    done.clear()
+    for name in ("one", "two", "three", "one"):
+        large.member.ask("put", (name,), b"x" * (GANG_DATA_BYTES - len(name)), done.append)
+    assert [each.value for each in done] == [0, 0, ChirpError.NO_SPACE, 0]
+    large.member.shadow_is_back()
+    assert sum(len(name) + len(data) for name, data in large.joined[-1].kept) == GANG_KEPT_BYTES
+
+
+def test_a_hub_that_answers_nothing_of_what_it_is_told_is_asked_no_more() -> None:
+    hub = Agreeing("took", "cancel", "wait")
+    received: list[GangResult] = []
+    for _ in range(MOST_UNHEARD - 1):
+        assert hub.member.ask("recv", ("a",), b"", received.append)
+    number = hub.member.ask("wait", ("key",), b"", lambda _: pytest.fail("nobody waits any more"))
+    hub.member.cancel(number)
+    assert len(received) == MOST_UNHEARD - 1
+    assert hub.member.ask("recv", ("a",), b"", received.append) == 0
+    assert hub.member.ask("put", ("key",), b"", received.append) == 0
+    assert len(received) == MOST_UNHEARD - 1
