@@ -10,6 +10,8 @@ import tempfile
 from itertools import count
 from typing import Any
 
+import zstandard
+
 from condor_actors.cores.devices.inventory import BadInventory, read_inventory
 from condor_actors.cores.shadow.condor_jobs import read_job
 from condor_actors.cores.shadow.slurm_jobs import parse_accounting, parse_queue, read_record
@@ -70,7 +72,7 @@ def _tars() -> list[bytes]:
                 member.type, member.linkname = kind, link
                 member.size = 3 if kind == tarfile.REGTYPE else 0
                 archive.addfile(member, io.BytesIO(b"abc"))
-        found.append(stream.getvalue())
+        found += [stream.getvalue(), zstandard.compress(stream.getvalue())]
     return found
 
 
