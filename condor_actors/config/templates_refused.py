@@ -7,13 +7,16 @@ from typing import Final
 __all__ = ["why_refused"]
 
 _CRON: Final = "programs that daemons run from time to time are not part of this system"
-_TRANSFORMS: Final = "jobs are not transformed when they are submitted"
+_TRANSFORMS: Final = ("write it as a transform of your own: JOB_TRANSFORM_NAMES, with userMap() and a map from "
+                      "use FEATURE : ScheddUserMapFile")
+_PELICAN: Final = "no cache of Pelican's is run here; the machines fetch http, https, s3 and gs URLs themselves"
+_SELF_CHECKPOINTS: Final = "what a job transfers as its checkpoint is kept in the spool of its schedd"
 _CLOUD: Final = "it is for machines rented from a cloud"
 _HIGH_AVAILABILITY: Final = "a pool has one central manager here"
 _UPGRADE: Final = "there are no older configurations of this system to upgrade"
 _REASONS: Final[dict[str, dict[str, str]]] = {
     "ROLE": {},
-    "POLICY": {"OnlyRegisteredCheckpointDestinations": "checkpoints go to the pool's own checkpoint server"},
+    "POLICY": {"OnlyRegisteredCheckpointDestinations": _SELF_CHECKPOINTS},
     "FEATURE": {
         "Monitor": _CRON,
         "GPUsMonitor": _CRON,
@@ -29,8 +32,8 @@ _REASONS: Final[dict[str, dict[str, str]]] = {
         "AssignAccountingGroup": _TRANSFORMS,
         "AssignProjectName": _TRANSFORMS,
         "SetJobAttrFromUsermap": _TRANSFORMS,
-        "PelicanCache": "files go between the machines of the pool only",
-        "PelicanRetryPolicy": "files go between the machines of the pool only",
+        "PelicanCache": _PELICAN,
+        "PelicanRetryPolicy": _PELICAN,
         "OAuth": "tokens of other services are not kept",
         "Krb": "machines prove who they are by certificates, not by Kerberos",
         "Ganglia": "the daemons offer their metrics to Prometheus instead",
@@ -41,7 +44,7 @@ _REASONS: Final[dict[str, dict[str, str]]] = {
         "CommonCloudAttributesAWS": _CLOUD,
         "JobsHaveInstanceIDs": _CLOUD,
         "HPC_Annex": _CLOUD,
-        "DefaultCheckpointDestination": "checkpoints go to the pool's own checkpoint server",
+        "DefaultCheckpointDestination": _SELF_CHECKPOINTS,
     },
     "SECURITY": {
         "Host_Based": "no peer is admitted because of its address; use SECURITY : Strong",
