@@ -261,4 +261,53 @@ needs its input from files.""",
     see_also=("condor_submit(1)", "condor_wait(1)"),
     operands="commands",
 )
-PAGES = (RUN, SUMMARY, SUBMIT, Q, HISTORY, *ACTIONS, PRIO, QEDIT, RESCHEDULE)
+QSUB = Description(
+    name="condor_qsub",
+    purpose="submit what was written for the qsub of PBS, Torque or SGE",
+    synopsis=("[options] SCRIPT [ARGUMENT ...]",),
+    text="""Makes a submit description of the options on the command line and in the lines "#PBS ...", "#SGE ..." and
+"#$ ..." of SCRIPT, and queues the job. The command line wins. Files travel with the job, so what it reads is named by
+-W stagein. Options without a counterpart in a pool are errors that name what comes nearest.""",
+    source="jobs.qsub:FLAGS",
+    options={
+        "The job": {
+            "S SHELL": "the shell that reads SCRIPT; without it a script that names its own is run as it is, others by "
+                       "/bin/sh",
+            "b y|n": "y: SCRIPT is a program, in which no options are looked for",
+            "f FILE": "look for options in FILE too",
+            "N NAME": "the name of the job (JobBatchName), and of its output files",
+            "t TASKS": "an array of jobs, FIRST-LAST:STEP; SGE_TASK_ID and PBS_ARRAYID tell each which it is",
+            "a DATE": "begin at [[[[CC]YY]MM]DD]hhmm[.SS], not before",
+            "h": "put the job on hold",
+            "p NUMBER": "its priority among your own jobs",
+            "r y|n": "n: remove the job instead of running it a second time",
+            "A GROUP": "the accounting group",
+            "v LIST": "environment variables, as NAME=VALUE,NAME; without a value it is the one of this environment",
+            "V": "give the job the environment of this command",
+        },
+        "Files": {
+            "cwd": "run in the working directory of this command, which is the default",
+            "d FOLDER": "run in FOLDER",
+            "o FILE": "its output; by default NAME.oCLUSTER; an array adds the number of the task",
+            "e FILE": "its error output; by default NAME.eCLUSTER",
+            "i FILE": "its input",
+            "j eo": "put both outputs into one file",
+            "W stagein=LIST": "files that travel to (stagein) or from (stageout) the machine, as FILE@HOST:FILE,...",
+        },
+        "What it needs": {
+            "l LIST": "arch=, opsys=, host=, mem=, pmem=, file=, procs=, ncpus=, walltime=, nodes=1:ppn=N:gpus=N",
+        },
+        "Mail": {
+            "m a|e|n": "when the job ends badly (a), when it ends (e), never (n)",
+            "M ADDRESS": "to whom",
+        },
+        "This command": {
+            "print": "print the submit description too",
+            "test": "submit nothing; with -print, see what would be submitted",
+        },
+    },
+    exit_status="0 when the job is in the queue, else 1.",
+    see_also=("condor_submit(1)", "condor_submit_dag(1)", "condor_run(1)"),
+    operands="files",
+)
+PAGES = (QSUB, RUN, SUMMARY, SUBMIT, Q, HISTORY, *ACTIONS, PRIO, QEDIT, RESCHEDULE)
