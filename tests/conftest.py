@@ -10,6 +10,7 @@ depends on what else the machine does (who types, how busy it is): see :mod:`tes
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
@@ -50,7 +51,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A worker is told where the locks of this run are."""
+    """A worker is told where the locks of this run are; no test inherits ignored signals."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # a shell's background and nohup ignore them
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
     folder = getattr(config, "workerinput", {}).get("turns")
     if folder:
         config.stash[TURNS] = Turns(Path(folder))

@@ -87,7 +87,7 @@ def test_freezing_stands_still(group: JobCgroup) -> None:
 
 
 PARENTAGE = """
-import os, subprocess, sys
+import os, signal, subprocess, sys, time
 from condor_actors.machine.run import process_tree
 from condor_actors.machine.run.run_processes import RunProcesses
 process_tree.become_subreaper()
@@ -104,11 +104,13 @@ child.stdin.close()
 child.wait()
 leaders.clear()
 run.leader_ended()
-for _ in range(1000):
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+end = time.monotonic() + 50
+while time.monotonic() < end:
     if run.kill() == 0 and not process_tree.children_of(os.getpid()):
         print("clean")
         break
-    os.sched_yield()
+    signal.sigtimedwait([signal.SIGCHLD], 0.2)  # what was killed needs the processor to die
 else:
     print([open(f"/proc/{pid}/cmdline").read() for pid in process_tree.children_of(os.getpid())])
 """
