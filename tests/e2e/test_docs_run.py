@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire, a_wire
+from tests.harness.readable_python import python_for_all
+from tests.harness.user_pool import TOOL, UserPool, user_pool
 from tests.pool_fixture import BIN, PersonalPool, fresh_folder, open_to_jobs, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,3 +207,43 @@ def test_the_page_for_programs_runs_as_printed() -> None:
             pool.stop()
     assert done.returncode == 0, done.stdout + done.stderr
     assert {"0 0", "1 3", "0 IDLE", "2 IDLE"} <= set(done.stdout.splitlines())
+
+
+RECIPES = (
+    ("2 by 3 is 6", "4 by 5 is 20", "6 by 7 is 42"), ("monday.csv 15", "tuesday.csv 15"),
+    ("hello, alice", "hello, bob"), ("done after 3 steps",), ("job 0 has a licence", "job 2 has a licence"),
+    ("prepare", "left", "right", "join"), ("1 jobs; 0 completed, 0 removed, 1 idle",),
+)
+"""What each recipe of the cookbook prints."""
+
+
+def commands_of(pool: UserPool) -> Path:
+    """A folder of commands that the pool's user can run."""
+    folder = pool.folder / "bin"
+    folder.mkdir()
+    python = shlex.join(python_for_all().words)
+    dagman = folder / "condor_dagman"
+    for name in ("submit", "wait", "q", "submit_dag", "dagman"):
+        more = f"-dagman {dagman}" if name == "submit_dag" else ""
+        (folder / f"condor_{name}").write_text(
+            f'#!/bin/sh\nexec {python} -c {shlex.quote(TOOL)} condor_{name} {more} "$@"\n')
+        (folder / f"condor_{name}").chmod(0o755)
+    return folder
+
+
+@pytest.mark.timeout(600)
+def test_the_recipes_run_as_printed() -> None:
+    """Each in a folder of its own, one after the other in one pool."""
+    recipes = blocks("docs/cookbook.md", "sh")
+    assert len(recipes) == len(RECIPES)
+    with user_pool() as pool:
+        environment = {**pool.environment, "PATH": f"{commands_of(pool)}:/usr/bin:/bin"}
+        for number, (recipe, lines) in enumerate(zip(recipes, RECIPES, strict=True)):
+            folder = pool.work / f"recipe{number}"
+            folder.mkdir()
+            open_to_jobs(folder)
+            done = subprocess.run(pool.command("bash", "-ec", recipe), cwd=folder, env=environment, text=True,
+                                  timeout=200, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+            for line in lines:
+                assert line in done.stdout, done.stdout + done.stderr
