@@ -68,8 +68,8 @@ class Station(Node):
         self._polling: SimulatedCall | None = None
         self._secrets = 0
         settings = attrs.evolve(pool.settings.slot, host=f"station{number}")
-        values = {"MyType": "Machine", "TargetType": "Job", "Machine": settings.host, "MyAddress": name,
-                  "StartdName": settings.host, **pool.settings.facts, **(facts or {})}
+        values = {"MyType": "Machine", "TargetType": "Job", "Machine": settings.host, "StartdName": settings.host,
+                  **pool.settings.facts, **(facts or {}), "MyAddress": name, "StartdIpAddr": name}
         self.slots = Slots(settings, ClassAd(values), self._secret)
         whole = SlotPlan(number=1, type_id=0, partitionable=False, share=pool.settings.share)
         self.slots.create((plan or whole,), self.clock.wall())

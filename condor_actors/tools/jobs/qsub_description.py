@@ -16,6 +16,7 @@ from pathlib import PurePath
 
 import attrs
 
+from condor_actors.messages.codes import JobStatus
 from condor_actors.tools.lib.command import ToolError
 
 __all__ = ["QsubJob", "description_of"]
@@ -159,7 +160,7 @@ def _staged(text: str) -> tuple[list[str], list[str]]:
             raise _wrong("W", text, "stagein=FILE@HOST:FILE or stageout=FILE@HOST:FILE")
         else:
             file = part
-        found[kind].append(file.rpartition(":")[2].strip())
+        found[kind].append(file.split(":")[-1].strip())
     return found["stagein"], found["stageout"]
 
 
@@ -324,7 +325,7 @@ def _mail(text: str) -> list[str]:
 def _rerun(text: str) -> list[str]:
     if text.lower() not in ("y", "n"):
         raise _wrong("r", text, "y or n")
-    return ["periodic_remove = JobStatus == 1 && NumJobStarts > 0"] if text.lower() == "n" else []
+    return [f"periodic_remove = JobStatus == {int(JobStatus.IDLE)} && NumJobStarts > 0"] if text.lower() == "n" else []
 
 
 def _priority(text: str) -> list[str]:
