@@ -41,6 +41,7 @@ LETTERS = (
 )
 """Options of one letter, whose case counts."""
 FLAGS = (*WORDS, *LETTERS)
+COMMAND_LINE_ONLY = ("b", "f", "help", "print", "test", "version")
 DIRECTIVE = re.compile(r"^#(?:PBS|SGE|\$)[ \t]+(-.*)$", re.MULTILINE)
 """A line of a script that has options."""
 MOST_SCRIPT_BYTES = 16 << 20
@@ -83,7 +84,7 @@ def _answer(given: Sequence[Given]) -> int:
     if not operands:
         raise ToolError(f"Error: condor_qsub needs the script of the job\n{reminder_of('condor_qsub')}")
     options = _values(given)
-    is_program = options.get("b", "n").lower() in ("y", "yes")
+    is_program = _yes(options.get("b", "n"))
     script = (shutil.which(operands[0]) or operands[0]) if is_program else operands[0]
     text = "" if is_program else _script(script)
     further = _script(options["f"]) if "f" in options else ""
@@ -98,6 +99,12 @@ def _answer(given: Sequence[Given]) -> int:
         return 0
     print(f'Your job {_submit(description)} ("{job.name}") has been submitted')
     return 0
+
+
+def _yes(text: str) -> bool:
+    if text.lower() not in ("y", "yes", "n", "no"):
+        raise ToolError(f"condor_qsub: -b {text}: it has the form y or n")
+    return text.lower().startswith("y")
 
 
 def _values(given: Sequence[Given]) -> dict[str, str]:
@@ -147,6 +154,11 @@ def _directives(path: str, text: str) -> dict[str, str]:
             raise ToolError(f"condor_qsub: {path}, line {line}: {what}{error}") from None
         if any(not item.name for item in here):
             raise ToolError(f"condor_qsub: {path}, line {line}: only options can stand in {found[0]!r}")
+        for item in here:
+            if item.name in COMMAND_LINE_ONLY:
+                raise ToolError(f"condor_qsub: {path}, line {line}: {item.word} belongs on the command line")
+            if item.idle:
+                print(f"WARNING: {path}, line {line}: {item.word} has no effect: {item.idle}", file=sys.stderr)
         given += here
     return _values(given)
 

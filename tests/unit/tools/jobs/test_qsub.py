@@ -94,9 +94,20 @@ def test_the_lines_of_a_script(tmp_path: Path) -> None:
     assert qsub._directives(str(script), script.read_text()) == {"N": "from file", "l": "mem=1Gb", "p": "3"}
     for line, text in (("#PBS -y 3", "unknown option -y"), ("#PBS -l", "no value after -l"),
                        ("#$ -h word", "only options"), ("#PBS -hold_jid 3", "condor_submit_dag"),
-                       ('#PBS -N "x', "closing quotation")):
+                       ('#PBS -N "x', "closing quotation"), ("#$ -b y", "-b belongs on the command line")):
         with pytest.raises(ToolError, match=f"s, line 2: .*{text}"):
             qsub._directives("s", f"#!/bin/sh\n{line}\n")
+
+
+def test_a_line_without_effect_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert qsub._directives("s", "#!/bin/sh\n#PBS -q long\n#PBS -p 3\n") == {"p": "3"}
+    assert "WARNING: s, line 2: -q has no effect: a pool has no queues" in capsys.readouterr().err
+
+
+def test_yes_and_no() -> None:
+    assert [qsub._yes(word) for word in ("y", "N", "yes", "no")] == [True, False, True, False]
+    with pytest.raises(ToolError, match="-b maybe"):
+        qsub._yes("maybe")
 
 
 def test_a_script_that_cannot_be_read(tmp_path: Path) -> None:
