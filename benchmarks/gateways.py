@@ -24,16 +24,16 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.logger import Logger
 
 from benchmarks.wire import Answerer, Asker, _cpu_s, _system
+from condor_actors.cores.gateway.client_limits import ClientLimits, GatewaySettings
 from condor_actors.cores.gateway.routes import OwnHosts, Routes
-from condor_actors.cores.gateway.standing import GatewaySettings, Standing
-from condor_actors.daemons.gateway.way_edges import real_edges
-from condor_actors.daemons.gateway.ways import Ways
+from condor_actors.daemons.gateway.circuit_edges import real_edges
+from condor_actors.daemons.gateway.circuits import Circuits
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.certificates.authority import PoolFiles, create_pool
 from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.partners.partner_store import Partner
 from condor_actors.wire.post_office import PostOffice
-from condor_actors.wire.relays.lines import WAY_LINE
+from condor_actors.wire.relays.lines import CIRCUIT_LINE
 
 SINK_LINE = b"condor sink 1\n"
 ECHO_LINE = b"condor echo 1\n"
@@ -148,9 +148,10 @@ def relay(folder: str, own: str, other: str, next_one: str, door: str, pipe: Con
     routes.learn(attrs.evolve(each.known(), gateways=(next_one,)) for each in
                  (office.tls.credentials.partners if office.tls is not None else ()))
     hosts.learn([tls_node(door)])
-    ways = Ways(reactor, real_edges(reactor, office), routes, hosts, Standing(GatewaySettings(), 10_000), _anybody,
-                _nobody, lambda _: succeed(None), Logger())
-    office.services[WAY_LINE] = ways.way
+    limits = ClientLimits(GatewaySettings(), 10_000)
+    circuits = Circuits(reactor, real_edges(reactor, office), routes, hosts, limits, _anybody, _nobody,
+                        lambda _: succeed(None), Logger())
+    office.services[CIRCUIT_LINE] = circuits.circuit
     pipe.send(office.listen_tls(HOST, 0))
     Meter(reactor, pipe)
     reactor.run()  # type: ignore[attr-defined]

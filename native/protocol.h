@@ -91,8 +91,8 @@ enum {
     OP_GATHER = 1024,       /* of the first process, GATHER_...; out: real pids that are to be signalled, before it asks
                              * again; result: their number, GATHER_ALONE, or 0: all are parked */
     OP_PARKED = 1025,       /* answered when all are parked; -EAGAIN: no checkpoint is being taken */
-    OP_COMMONS = 1026,      /* in: struct common of each piece of shared memory; out: a byte for each: 1: write it */
-    OP_PART = 1027,         /* bytes of this process's part, or -errno; in: struct kin, struct kin_child ...; result: where
+    OP_SHARED_MEMORY = 1026,      /* in: struct shared_piece of each piece of shared memory; out: a byte for each: 1: write it */
+    OP_PART = 1027,         /* bytes of this process's part, or -errno; in: struct lineage, struct lineage_child ...; result: where
                              * it begins in the image, whose file comes beside the answer */
     OP_SHARE = 1029,        /* handle, place in its file, bytes, SHARE_...; see struct shared_place */
     OP_GROUP = 1030,        /* GROUP_..., pid or 0: this process, group or 0: the process's, or this process's; 1: the
@@ -115,7 +115,7 @@ enum {
 
 /* Arguments of OP_GATHER, and an answer. */
 enum { GATHER_FIRST = 1 /* argument 1: it has children */, GATHER_MORE = 2, GATHER_OVER = 3 /* argument 1: result */,
-       GATHER_ALONE = 1 << 20, MOST_GATHERED = 512, MOST_COMMONS = 1024 };
+       GATHER_ALONE = 1 << 20, MOST_GATHERED = 512, MOST_SHARED_PIECES = 1024 };
 
 /* Where a piece of a file is in the memory that all members have. The result of OP_SHARE is the place of a part of it,
  * and in its lowest bits the power of two that it is long. */
@@ -125,7 +125,7 @@ enum {
     SHARE_CLAIM = 2,  /* after a restart: arguments 4: what the result was; 5: FROM; nothing comes back */
     SHARE_LEFT = 3,   /* argument 4: of this place, of which a release was the last, the memory is given back */
 };
-#define GROUND_BYTES (8ull << 40)
+#define ARENA_BYTES (8ull << 40)
 
 struct shared_place {
     int64_t from;             /* of the file, what is at the beginning of that part */
@@ -133,17 +133,17 @@ struct shared_place {
 };
 
 /* A piece of memory that members may share: of the kernel's object with that number. */
-struct common {
+struct shared_piece {
     uint64_t object, offset, size;
 };
 
 /* Who a member is, and the children that it has not waited for. */
-struct kin {
+struct lineage {
     int32_t virtual_pid, parent_pid;
     uint32_t children, reserved;
 };
 
-struct kin_child {
+struct lineage_child {
     int32_t virtual_pid, has_ended, status, reserved; /* as wait4 tells it */
 };
 

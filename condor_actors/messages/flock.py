@@ -12,7 +12,8 @@ from condor_actors.messages.codec import message
 @message
 @attrs.frozen(kw_only=True)
 class AnnounceGateway:
-    """A gateway to a partner's that it has dialled: over this link I take orders for ways.  Answer: Done or Refused."""
+    """A gateway to a partner's that it has dialled: over this link I take orders for circuits.  Answer: Done or
+    Refused."""
 
     KIND: ClassVar[str] = "condor.flock.AnnounceGateway"
     VERSION: ClassVar[int] = 1
@@ -21,19 +22,19 @@ class AnnounceGateway:
 
 @message
 @attrs.frozen(kw_only=True)
-class OpenWay:
-    """A gateway to one that has announced itself: bring me a way to a machine of yours.  Answer: Done or Refused.
+class OpenCircuit:
+    """A gateway to one that has announced itself: bring me a circuit to a machine of yours.  Answer: Done or Refused.
 
     Attributes:
-        way: its number, which only the two gateways know; the connection that is brought shows it.
+        circuit: its number, which only the two gateways know; the connection that is brought shows it.
         node: ``<host:port>``, as the asked pool names it.
     """
 
-    KIND: ClassVar[str] = "condor.flock.OpenWay"
+    KIND: ClassVar[str] = "condor.flock.OpenCircuit"
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "CLIENT"
 
-    way: str = attrs.field(repr=False)
+    circuit: str = attrs.field(repr=False)
     node: str
 
 

@@ -17,14 +17,14 @@ def makeService(options: DaemonOptions, reactor: Any = None) -> IService:  # noq
     from condor_actors.actors import World
     from condor_actors.config import Config
     from condor_actors.daemons.gateway.gateway import GatewayDaemon, make_daemon
-    from condor_actors.wire.relays.lines import BACK_LINE, WAY_LINE
+    from condor_actors.wire.relays.lines import BACK_LINE, CIRCUIT_LINE
 
     def make(config: Config, world: World) -> GatewayDaemon:
         gateway = make_daemon(config, world)
         services: Any = getattr(world.post, "services", None)
         if services is not None:
-            services[WAY_LINE] = gateway.way
-            services[BACK_LINE] = gateway.way_back
+            services[CIRCUIT_LINE] = gateway.circuit
+            services[BACK_LINE] = gateway.circuit_back
         return gateway
 
     return daemon_service("gateway", make, options, reactor)

@@ -37,7 +37,7 @@ from condor_actors.services.telemetry.audit import AuditLog, open_audit_log
 from condor_actors.services.telemetry.logs import start_logging
 from condor_actors.services.valid_config import valid_config
 from condor_actors.services.world import RealWorld, real_world, watch_edges
-from condor_actors.wire.idtokens.token_desk import TokenDesk
+from condor_actors.wire.idtokens.token_issuer import TokenIssuer
 from condor_actors.wire.membership import keep_membership
 
 MakeDaemon = Callable[[Config, World], Daemon]
@@ -94,7 +94,7 @@ class DaemonService(Service):
         self._manhole: Any = None
         self._metrics: Any = None
         self._wish: ShutdownExpression | None = None
-        self._tokens: TokenDesk | None = None
+        self._tokens: TokenIssuer | None = None
         self.log = Logger("condor")
 
     # ---- start
@@ -164,14 +164,14 @@ class DaemonService(Service):
 
     def _open_metrics(self, daemon: Any) -> None:
         """The master shows the metrics of all daemons of its machine."""
-        from condor_actors.daemons.metrics_desk import DESK, MetricsDesk, MetricsEdges
+        from condor_actors.daemons.metrics_actor import ACTOR, MetricsActor, MetricsEdges
         from condor_actors.services.telemetry.metrics import open_metrics
 
         offered: list[Callable[..., None]] = []
         file = self.config.text("METRICS_DISCOVERY_FILE")
         edges = MetricsEdges(sockets=daemon.sockets, own=lambda: self._exposition(daemon),
                              collectors=lambda: daemon.collectors, file=Path(file) if file else None)
-        daemon.system.spawn(DESK, lambda: MetricsDesk(edges, offered.append))
+        daemon.system.spawn(ACTOR, lambda: MetricsActor(edges, offered.append))
         self._metrics = open_metrics(self.config, lambda then: offered[-1](then), self._reactor)  # noqa: PLW0108 - later
         host = self._metrics.getHost()
         shown = self.config.full_hostname if host.host in ("0.0.0.0", "::") else host.host

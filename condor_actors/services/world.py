@@ -1,6 +1,6 @@
 """The real edges of a daemon, built from its configuration.
 
-TLS needs credentials (``HOST_CERTIFICATE`` and its kin, made by ``condor_pool``); a process without them serves
+TLS needs credentials (``HOST_CERTIFICATE`` and the like, made by ``condor_pool``); a process without them serves
 this machine only, over its UNIX socket.
 """
 

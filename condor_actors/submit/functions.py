@@ -1,4 +1,4 @@
-"""Macro functions of the submit language: ``$ENV``, ``$INT``, ``$CHOICE``, ``$F…`` and their kin.
+"""Macro functions of the submit language: ``$ENV``, ``$INT``, ``$CHOICE``, ``$F…`` and the like.
 
 Each takes the scope, its argument text (macros inside already expanded) and a function that gives the expanded value
 of a name, or None.  **Source**: the manual, "Function Macros in Configuration" and "Using Function Macros".

@@ -148,9 +148,9 @@ def connect_tls(node: TlsNode, credentials: ToolCredentials | TokenCredentials, 
 
 
 def _through_gateway(node: TlsNode, credentials: Any, timeout_s: float) -> Any:
-    from condor_actors.wire.relays.tool_way import way_to
+    from condor_actors.wire.relays.tool_dialing import circuit_to
 
-    return way_to(node, credentials, timeout_s)
+    return circuit_to(node, credentials, timeout_s)
 
 
 def _reason(error: OSError) -> str:

@@ -54,7 +54,7 @@ from condor_actors.wire.enrolment import (
     offers_enrolment,
 )
 from condor_actors.wire.frames import ENROL_LINE, TOKEN_REQUEST_LINE
-from condor_actors.wire.idtokens import token_desk
+from condor_actors.wire.idtokens import token_issuer
 from condor_actors.wire.idtokens.revoked_tokens import RevokedTokens
 from condor_actors.wire.idtokens.signed_token import BadToken
 from condor_actors.wire.idtokens.signing_keys import SigningKeys
@@ -269,7 +269,7 @@ def _need_pool_key(keys: SigningKeys, log: Logger) -> None:
 
 
 def keep_membership(config: Any, name: str, office: PostOffice, system: ActorSystem,
-                    authorize: Callable[[Identity, Level], bool]) -> token_desk.TokenDesk | None:
+                    authorize: Callable[[Identity, Level], bool]) -> token_issuer.TokenIssuer | None:
     """Give a daemon its part in all this: the actor ``certificates``, ``tokens`` where it takes them, and on the
     central manager ``enrolment``.
 
@@ -305,9 +305,9 @@ def keep_membership(config: Any, name: str, office: PostOffice, system: ActorSys
             _need_pool_key(office.tokens.keys, office.log)
     if office.tokens is None:
         return None
-    desk = token_desk.TokenDesk.of(config, office.tokens)
+    issuer = token_issuer.TokenIssuer.of(config, office.tokens)
     asked = authority if name != "collector" else ""
-    system.spawn(token_desk.ACTOR, lambda: token_desk.TokenActor(desk, asked, authorize, cut))
+    system.spawn(token_issuer.ACTOR, lambda: token_issuer.TokenActor(issuer, asked, authorize, cut))
     if name == "collector":
-        office.services[TOKEN_REQUEST_LINE] = lambda _: token_desk.TokenRequestDoor(desk, office.clock, office.log)
-    return desk
+        office.services[TOKEN_REQUEST_LINE] = lambda _: token_issuer.TokenRequestDoor(issuer, office.clock, office.log)
+    return issuer

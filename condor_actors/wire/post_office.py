@@ -42,8 +42,8 @@ from condor_actors.wire.nodes import (
     somebody_listens,
 )
 from condor_actors.wire.peers import local_identity, peer_uid
+from condor_actors.wire.relays.dialing import CONNECT_S, ThroughGateway, direct, take_relayed
 from condor_actors.wire.relays.lines import RELAYED_LINE
-from condor_actors.wire.relays.ways import CONNECT_S, ThroughGateway, direct, take_relayed
 
 MAX_CONNECTIONS = 20_000
 MAX_OF_ONE_SOURCE = 2_000

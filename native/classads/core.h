@@ -123,7 +123,7 @@ typedef struct {
     bool now_known, exhausted; /* exhausted: more levels than there may be */
     int depth, frames;
     int64_t steps, bytes; /* spent so far */
-    int contexts; /* calls of evalInEachContext and its kin in progress: inside, records see the other ad too */
+    int contexts; /* calls of evalInEachContext and similar calls in progress: inside, records see the other ad too */
     Busy *busy;
 } State;
 

@@ -219,25 +219,25 @@ int main(int count, char **words)
     sigprocmask(SIG_SETMASK, &ended, NULL);
     sigemptyset(&ended);
     sigaddset(&ended, SIGCHLD);
-    int news = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
+    int signals = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
     getrlimit(RLIMIT_NOFILE, &policy.room);
     const struct rlimit room = {policy.room.rlim_max, policy.room.rlim_max};
     (void)!setrlimit(RLIMIT_NOFILE, &room);
     /* Nothing that is started here has the socket, nor what else was open: its numbers are no launcher's to keep. */
     syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC);
-    if (news < 0 || fcntl(policy.socket, F_SETFD, FD_CLOEXEC) < 0) {
+    if (signals < 0 || fcntl(policy.socket, F_SETFD, FD_CLOEXEC) < 0) {
         perror("condor_root: descriptors");
         return 2;
     }
     open_user_database();
     keep_rights(&policy);
     for (;;) {
-        struct pollfd waits[] = {{.fd = policy.socket, .events = POLLIN}, {.fd = news, .events = POLLIN}};
+        struct pollfd waits[] = {{.fd = policy.socket, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
         if (poll(waits, 2, hurry()) < 0 && errno != EINTR)
             return 2;
         if (waits[1].revents) {
             struct signalfd_siginfo read_away;
-            while (read(news, &read_away, sizeof read_away) == sizeof read_away)
+            while (read(signals, &read_away, sizeof read_away) == sizeof read_away)
                 continue;
             reap(&policy);
         }

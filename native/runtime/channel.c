@@ -29,7 +29,7 @@ enum {
 static struct lock sending;
 static struct lock reading; /* of the one thread that takes answers from the socket */
 static volatile uint32_t others_waiting ATOMIC;
-static volatile uint32_t news ATOMIC; /* changes when a sleeper should look again */
+static volatile uint32_t wakeups ATOMIC; /* changes when a sleeper should look again */
 
 static struct {
     uint8_t bytes[INBOX_BYTES];
@@ -345,13 +345,13 @@ static void receive_ahead(const struct answer *answer) REQUIRES(reading);
 static void receive_ahead(const struct answer *answer)
 {
     size_t room;
-    uint8_t *to = ahead_place(answer->id - ID_AHEAD, &room);
+    uint8_t *to = read_ahead_place(answer->id - ID_AHEAD, &room);
     if (!to)
         lost();
     size_t size = answer->size < room ? answer->size : room;
     bool missing = receive_into(to, size) != 0;
     drain(answer->size - size);
-    ahead_arrived(answer->id - ID_AHEAD, answer->result < 0 || missing ? -1 : (int64_t)size);
+    read_ahead_arrived(answer->id - ID_AHEAD, answer->result < 0 || missing ? -1 : (int64_t)size);
 }
 
 static void receive_foreseen(const struct answer *answer) REQUIRES(reading);
@@ -402,9 +402,9 @@ static long receive_one(struct trap *interruptible, const uint64_t *mask)
 
 static void tell_sleepers(void)
 {
-    __atomic_add_fetch(&news, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&wakeups, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&others_waiting, __ATOMIC_SEQ_CST))
-        wake_all(&news);
+        wake_all(&wakeups);
 }
 
 /* One step towards the answer: read, or sleep while another thread reads. -EINTR if a signal came. */
@@ -422,14 +422,14 @@ static long await(volatile uint32_t *state, struct trap *interruptible, const ui
         return interrupted;
     }
     __atomic_add_fetch(&others_waiting, 1, __ATOMIC_SEQ_CST);
-    uint32_t seen = __atomic_load_n(&news, __ATOMIC_SEQ_CST);
+    uint32_t seen = __atomic_load_n(&wakeups, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(state, __ATOMIC_SEQ_CST) == WAITER_ASKED &&
         __atomic_load_n(&reading.word, __ATOMIC_SEQ_CST)) {
         if (interruptible) {
-            long a[6] = {(long)&news, FUTEX_WAIT_PRIVATE, (long)seen};
+            long a[6] = {(long)&wakeups, FUTEX_WAIT_PRIVATE, (long)seen};
             interrupted = interruptible_system(__NR_futex, a, mask) == -EINTR ? -EINTR : 0;
         } else {
-            wait_while(&news, seen);
+            wait_while(&wakeups, seen);
         }
     }
     __atomic_sub_fetch(&others_waiting, 1, __ATOMIC_SEQ_CST);

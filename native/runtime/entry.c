@@ -10,7 +10,7 @@
 #include "filter.h"
 #include "loader.h"
 #include "memory.h"
-#include "news.h"
+#include "invalidation.h"
 #include "plan.h"
 #include "process.h"
 #include "remote.h"

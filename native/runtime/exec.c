@@ -1,5 +1,5 @@
 /* execve: another program takes this one's place in the same process. */
-#include "ahead.h"
+#include "read_ahead.h"
 #include "dirty.h"
 #include "family.h"
 #include "loader.h"

@@ -3,17 +3,17 @@
  * fork, vfork and posix_spawn make a real child process with a copy of the memory and a channel of its
  * own, which the shadow hands over beside its answer.  The child's descriptors are a copy of the parent's
  * table at home, so pipes between the two work.  Waiting is the kernel's: helpers are real children.
- * How a checkpoint is taken of all of them is in teller.c, how they come back in kin.c.
+ * How a checkpoint is taken of all of them is in family_checkpoint.c, how they come back in lineage.c.
  */
 #include "family.h"
 
-#include "ahead.h"
+#include "read_ahead.h"
 #include "control.h"
 #include "dirty.h"
-#include "ground.h"
+#include "shared_arena.h"
 #include "groups.h"
 #include "identity.h"
-#include "kin.h"
+#include "lineage.h"
 #include "memory.h"
 #include "own_proc.h"
 #include "plan.h"
@@ -72,13 +72,13 @@ static struct child *free_child(void)
 static int new_virtual_id(int real_id) REQUIRES(children_lock);
 static int new_virtual_id(int real_id)
 {
-    while (child_of(real_id) || real_id == process.start.virtual_pid || kin_has(real_id))
+    while (child_of(real_id) || real_id == process.start.virtual_pid || lineage_has(real_id))
         real_id += VIRTUAL_STEP;
     return real_id;
 }
 
 /* What there is of children: each lives, or has ended and was not waited for. Returns their number or -errno. */
-long list_children(struct kin_child *list, uint32_t most)
+long list_children(struct lineage_child *list, uint32_t most)
 {
     enum { STATUS_SHIFT = 8, DUMPED = 0x80 };
     uint32_t count = 0;
@@ -99,7 +99,7 @@ long list_children(struct kin_child *list, uint32_t most)
             status <<= STATUS_SHIFT;
         else if (info.si_code == CLD_DUMPED)
             status |= DUMPED;
-        list[count++] = (struct kin_child){children[i].virtual_id, info._sifields._sigchld._pid != 0, status, 0};
+        list[count++] = (struct lineage_child){children[i].virtual_id, info._sifields._sigchld._pid != 0, status, 0};
     }
     unlock(&children_lock);
     return count < most ? (long)count : -E2BIG;
@@ -222,7 +222,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     process.direct = birth->straight;
     secret_become_member(birth->number);
     forget_lock(&proc_lock);
-    ahead_reset(true);
+    read_ahead_reset(true);
     plan_reset();
     dirty_forget();
     forget_other_threads(self);
@@ -293,7 +293,7 @@ long start_member(struct trap *t, unsigned long flags)
     struct request request = {.call = OP_FORK, .arguments = {process.direct}};
     if (!process.family)
         return -EAGAIN;
-    ground_make();
+    arena_make();
     lock(&passed_fd_lock); /* the channel for the child has one number */
     share_positions();
     process.forked = true;

@@ -9,7 +9,7 @@
  */
 #include "groups.h"
 
-#include "ahead.h"
+#include "read_ahead.h"
 #include "family.h"
 #include "identity.h"
 #include "process.h"

@@ -2,7 +2,7 @@
 #ifndef RUNTIME_GROUPS_H
 #define RUNTIME_GROUPS_H
 
-#include "kin.h"
+#include "lineage.h"
 #include "trap.h"
 
 long signal_group(struct thread *self, int group, int number);

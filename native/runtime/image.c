@@ -265,7 +265,7 @@ long plan_image(struct image_room *m, struct thread *family, long *mappings)
         dirty_forget();
     for (long i = 0; i < count; i++)
         m->plan.reserved += is_runtimes(&m->list[i]);
-    failed = commons_note(m, family, count);
+    failed = shared_memory_note(m, family, count);
     for (long i = 0; i < count && !failed; i++)
         failed = plan_mapping(&m->writer, &m->plan, &m->list[i]);
     m->writer.end = m->plan.end;

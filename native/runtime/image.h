@@ -77,10 +77,10 @@ struct image_room {
     char room[MAPS_ROOM];
     struct same same[MOST_SAME];
     struct run runs[MOST_RUNS];
-    struct common commons[MOST_COMMONS];
-    uint8_t writes[MOST_COMMONS];
-    struct kin kin;
-    struct kin_child children[MOST_MEMBERS];
+    struct shared_piece pieces[MOST_SHARED_PIECES];
+    uint8_t writes[MOST_SHARED_PIECES];
+    struct lineage lineage;
+    struct lineage_child children[MOST_MEMBERS];
 };
 
 /* image.c */
@@ -92,11 +92,11 @@ long write_table(struct image_room *m, size_t size, uint64_t offset, uint64_t di
     REQUIRES(one_thread);
 long finish_image(struct image_room *m) REQUIRES(one_thread);
 
-/* commons.c */
-long commons_note(struct image_room *m, struct thread *family, long mappings) REQUIRES(one_thread);
-const struct shared_region *commons_elsewhere(unsigned long from) REQUIRES(one_thread);
+/* shared_memory.c */
+long shared_memory_note(struct image_room *m, struct thread *family, long mappings) REQUIRES(one_thread);
+const struct shared_region *shared_memory_elsewhere(unsigned long from) REQUIRES(one_thread);
 
-/* teller.c */
+/* family_checkpoint.c */
 long gather_family(struct thread *self) REQUIRES(one_thread);
 void write_with_family(struct thread *self, bool first) REQUIRES(one_thread);
 

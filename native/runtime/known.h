@@ -1,8 +1,8 @@
-/* What is known of the program's open files; ahead.c keeps it, open_ahead.c learns it as files are opened. */
+/* What is known of the program's open files; read_ahead.c keeps it, open_ahead.c learns it as files are opened. */
 #ifndef RUNTIME_KNOWN_H
 #define RUNTIME_KNOWN_H
 
-#include "ahead.h"
+#include "read_ahead.h"
 #include "lock.h"
 #include "streams.h"
 

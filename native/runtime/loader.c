@@ -4,7 +4,7 @@
 #include <linux/auxvec.h>
 #include <linux/elf.h>
 
-#include "ahead.h"
+#include "read_ahead.h"
 #include "memory.h"
 #include "process.h"
 #include "remote.h"

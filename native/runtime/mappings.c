@@ -2,7 +2,7 @@
 #include "image.h"
 
 #include "dirty.h"
-#include "ground.h"
+#include "shared_arena.h"
 #include "memory.h"
 #include "text.h"
 
@@ -42,8 +42,8 @@ long read_mappings(char *room, struct mapping *list)
     for (const char *line = room; *line;) {
         struct mapping m;
         bool good = read_mapping(&line, &m);
-        if (good && m.from == GROUND_PLACE && m.shared)
-            ground_object = m.inode;
+        if (good && m.from == ARENA_PLACE && m.shared)
+            arena_object = m.inode;
         if (!good || m.from >= KERNEL_PLACES)
             continue;
         if (count == MOST_REGIONS)
@@ -246,7 +246,7 @@ long plan_mapping(struct writer *w, struct plan *plan, const struct mapping *m)
     extent.first = extent.last = 0;
     if (is_runtimes(m))
         extent.first = m->from, extent.last = m->to;
-    else if (!m->shared || !commons_elsewhere(m->from))
+    else if (!m->shared || !shared_memory_elsewhere(m->from))
         look_through(w, m, false, measure_run);
     if (!extent.last)
         return add_late(m->from, m->to, m, 0, false) ? 0 : -E2BIG;

@@ -1,4 +1,4 @@
-/* The program's address space: mmap and its kin, and the program break.
+/* The program's address space: mmap and related calls, and the program break.
  *
  * All memory is anonymous for the kernel.  A mapping of a file is filled by reading the file at home; a shared writable
  * one is written back (shared.c).  What the members of a family share from a fork on is memory that the kernel shares
@@ -6,7 +6,7 @@
  */
 #include "memory.h"
 
-#include "ahead.h"
+#include "read_ahead.h"
 #include "process.h"
 #include "remote.h"
 #include "shared.h"
@@ -174,14 +174,14 @@ static long map_over(struct thread *self, unsigned long at, size_t size, int pro
 }
 
 /* Where all members have what is to be mapped of HANDLE's file. G->at is negative: each mapping is memory of its own. */
-static long find_ground(struct trap *t, long handle, struct ground *g)
+static long find_in_arena(struct trap *t, long handle, struct arena_place *g)
 {
-    *g = (struct ground){.at = -1};
+    *g = (struct arena_place){.at = -1};
     if (handle < 0 || !process.family)
         return 0;
-    if (!ground_make()) /* other members could not have it */
+    if (!arena_make()) /* other members could not have it */
         return process.forked || process.helper ? -ENODEV : 0;
-    long failed = ground_find(t->self, handle, (int64_t)t->a[5], page_up(t->a[1]), g);
+    long failed = arena_find(t->self, handle, (int64_t)t->a[5], page_up(t->a[1]), g);
     if (failed == -ENOTBLK) { /* a device, which is new memory each time */
         g->at = -1;
         failed = 0;
@@ -190,7 +190,7 @@ static long find_ground(struct trap *t, long handle, struct ground *g)
 }
 
 /* A mapping of the file FD.  HANDLE: home's, when its changes go back to the file; else negative. */
-static long map_file(struct trap *t, long handle, int protection, int kept, const struct ground *g)
+static long map_file(struct trap *t, long handle, int protection, int kept, const struct arena_place *g)
 {
     unsigned long size = t->a[1];
     int64_t offset = (int64_t)t->a[5];
@@ -200,7 +200,7 @@ static long map_file(struct trap *t, long handle, int protection, int kept, cons
     long failed = 0;
     if (g->at < 0)
         failed = fill(t->self, handle >= 0 ? (int)handle : (int)t->a[4], (unsigned long)place, size, offset);
-    else if (ground_map(g, (unsigned long)place, page_up(size)) != place)
+    else if (arena_map(g, (unsigned long)place, page_up(size)) != place)
         failed = -ENOMEM;
     if (!failed && handle >= 0)
         failed = shared_add(t->self, handle, (unsigned long)place, size, offset, g);
@@ -239,19 +239,19 @@ long do_mmap(struct trap *t)
         release_file(t->self, handle);
         return -EPERM;
     }
-    struct ground ground;
-    long failed = find_ground(t, handle, &ground);
+    struct arena_place arena;
+    long failed = find_in_arena(t, handle, &arena);
     if (failed) {
         release_file(t->self, handle);
         return failed;
     }
     if (process.family && type != MAP_PRIVATE && ((flags & MAP_ANONYMOUS) || handle >= 0)) {
         begin_sharing();
-        kept |= ground.at < 0 ? MAP_SHARED : MAP_NORESERVE;
+        kept |= arena.at < 0 ? MAP_SHARED : MAP_NORESERVE;
     }
     if (flags & MAP_ANONYMOUS)
         return map_over(t->self, at, size, protection, kept);
-    long place = map_file(t, handle, protection, kept, &ground);
+    long place = map_file(t, handle, protection, kept, &arena);
     if (place < 0)
         release_file(t->self, handle);
     return place;

@@ -1,10 +1,10 @@
-/* Opening and closing files with fewer round trips: an open brings the first bytes and facts along.  See ahead.c. */
-#include "ahead.h"
+/* Opening and closing files with fewer round trips: an open brings the first bytes and facts along.  See read_ahead.c. */
+#include "read_ahead.h"
 
 #include <linux/fs.h>
 
 #include "known.h"
-#include "news.h"
+#include "invalidation.h"
 #include "plan.h"
 #include "process.h"
 #include "remote.h"

@@ -8,9 +8,9 @@
  */
 #include "plan.h"
 
-#include "ahead.h"
+#include "read_ahead.h"
 #include "layout.h"
-#include "news.h"
+#include "invalidation.h"
 #include "remote.h"
 #include "text.h"
 #include "time.h"

@@ -17,7 +17,7 @@ struct process {
     uint32_t moves; /* how often, as far as thread ids tell */
     bool family; /* other processes may be started and signalled: they are in a place of their own */
     bool helper; /* this one was started by the program */
-    bool ground; /* there is memory for files that members map shared; see ground.c */
+    bool arena; /* there is memory for files that members map shared; see shared_arena.c */
     bool shares; /* it has made memory that members may share */
     bool direct; /* the channel goes straight home; see control.c */
     int control; /* then: the socket to the starter */

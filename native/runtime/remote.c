@@ -4,8 +4,8 @@
 #include <linux/fs.h>
 #include <linux/sockios.h>
 
-#include "ahead.h"
-#include "news.h"
+#include "read_ahead.h"
+#include "invalidation.h"
 #include "own_proc.h"
 #include "plan.h"
 #include "process.h"

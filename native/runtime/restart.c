@@ -6,14 +6,14 @@
  */
 #include <linux/elf.h>
 
-#include "ahead.h"
+#include "read_ahead.h"
 #include "checkpoint.h"
-#include "commons.h"
+#include "shared_memory.h"
 #include "control.h"
 #include "cpu.h"
 #include "family.h"
 #include "filter.h"
-#include "ground.h"
+#include "shared_arena.h"
 #include "groups.h"
 #include "identity.h"
 #include "memory.h"
@@ -174,11 +174,11 @@ void revive(struct revival *r)
     forget_locks();
     note_image(r->base);
     map_late();
-    if (!commons_again(r))
+    if (!shared_memory_again(r))
         die(EXIT_CANNOT_START);
     shared_restart();
     channel_reset();
-    ahead_reset(false);
+    read_ahead_reset(false);
     plan_reset();
     checkpoint_phase = (checkpoint_phase | 1) + 1; /* never a number that a thread was asked for before */
     begun = threads_back = 0;
@@ -203,8 +203,8 @@ void revive(struct revival *r)
     if (process.helper) /* all have the clock of the first */
         process.monotonic_offset_ns = r->clock_offset_ns;
     r->clock_offset_ns = process.monotonic_offset_ns;
-    kin_start(r, first);
-    commons_drop(r);
+    lineage_start(r, first);
+    shared_memory_drop(r);
     install_actions();
     if (!process.helper)
         tell_starter(CONTROL_BEGAN, 0);
@@ -231,8 +231,8 @@ void restart(unsigned long *stack)
     SYSTEM(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, MASK_BYTES);
     process.real_id = (int)SYSTEM(__NR_getpid);
     take_descriptors(stack);
-    struct revival *r = kin_load();
-    if (!r || !ground_make_again() || (r->family && !commons_make(r)))
+    struct revival *r = lineage_load();
+    if (!r || !arena_make_again() || (r->family && !shared_memory_make(r)))
         die(EXIT_CANNOT_START);
     if (process.family)
         groups_hold(r);

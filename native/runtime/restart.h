@@ -2,7 +2,7 @@
 #ifndef RUNTIME_RESTART_H
 #define RUNTIME_RESTART_H
 
-#include "kin.h"
+#include "lineage.h"
 
 __attribute__((noreturn)) void revive(struct revival *r) REQUIRES(one_thread);
 

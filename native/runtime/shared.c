@@ -17,7 +17,7 @@
 /* ---- mapping and unmapping */
 
 /* A view of SIZE bytes at AT, which were just read from HANDLE at OFFSET, or are a mapping of G. */
-long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset, const struct ground *g)
+long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset, const struct arena_place *g)
 {
     struct view *v = new_view(self);
     if (!v)
@@ -25,9 +25,9 @@ long shared_add(struct thread *self, long handle, unsigned long at, size_t size,
     v->handle = (int)handle;
     v->offset = offset;
     v->unsaved = false;
-    v->ground = *g;
+    v->arena = *g;
     if (g->at >= 0) {
-        v->marks = ground_marks(g);
+        v->marks = arena_marks(g);
     } else if (make_marks(v, NULL, 0, page_up(size) / PAGE)) {
         v->from = at;
         mark_pages(v, at, at + page_up(size));
@@ -52,8 +52,8 @@ static bool split_view(struct thread *self, struct view *v, unsigned long at)
     fresh.marks = v->marks ? v->marks + before : NULL;
     fresh.from = at;
     fresh.offset += (int64_t)(at - v->from);
-    if (fresh.ground.at >= 0)
-        fresh.ground.at += (int64_t)(at - v->from);
+    if (fresh.arena.at >= 0)
+        fresh.arena.at += (int64_t)(at - v->from);
     lock(&views_lock);
     *rest = fresh;
     v->to = at;
@@ -143,7 +143,7 @@ static long extend_view(struct thread *self, struct view *v, size_t more)
     unsigned long from = v->to, end = v->to + PAGE;
     struct view grown = *v;
     grown.to = from + more;
-    if (v->ground.at >= 0) { /* it was filled when it was mapped */
+    if (v->arena.at >= 0) { /* it was filled when it was mapped */
         lock(&views_lock);
         *v = grown;
         unlock(&views_lock);
@@ -170,23 +170,23 @@ static long extend_view(struct thread *self, struct view *v, size_t more)
 long shared_grow(struct thread *self, unsigned long old, size_t old_size, size_t size, unsigned long to)
 {
     struct view *v, *one = NULL;
-    struct ground grown;
+    struct arena_place grown;
     for (size_t at = 0; (v = next_taken(self, &at));)
-        if (v->leaves && v->ground.at >= 0 && v->from >= old && v->to <= old + old_size)
+        if (v->leaves && v->arena.at >= 0 && v->from >= old && v->to <= old + old_size)
             one = v;
     if (!one)
         return 0;
     if (one->from != old || one->to != old + old_size)
         return -ENOMEM;
-    long failed = ground_find(self, one->handle, one->offset, size, &grown);
-    if (failed || grown.place != one->ground.place) /* longer than that part of the ground */
+    long failed = arena_find(self, one->handle, one->offset, size, &grown);
+    if (failed || grown.place != one->arena.place) /* longer than that part of the arena */
         return failed ? failed : -ENOMEM;
     unsigned long end = old + PAGE;
     int protection = memory_protection(old, &end);
     long place = map_anonymous(to, size, 0, to ? MAP_FIXED | MAP_NORESERVE : MAP_NORESERVE);
     if (place < 0)
         return place;
-    failed = ground_map(&grown, (unsigned long)place, size);
+    failed = arena_map(&grown, (unsigned long)place, size);
     if (is_error(failed)) {
         unmap((unsigned long)place, size);
         return failed;
@@ -248,8 +248,8 @@ void shared_restart(void)
         struct view *v = &views[i];
         v->marks = v->marks_memory = NULL;
         v->holder = 0;
-        if (v->to && v->ground.at >= 0)
-            v->marks = ground_marks(&v->ground);
+        if (v->to && v->arena.at >= 0)
+            v->marks = arena_marks(&v->arena);
         else if (v->to)
             make_marks(v, NULL, 0, pages_of(v));
         if (v->to && !v->unsaved)
@@ -266,8 +266,8 @@ bool shared_claim(struct thread *self)
         lock(&views_lock);
         struct view v = views[i];
         unlock(&views_lock);
-        if (v.to && v.ground.at >= 0)
-            good = !ground_claim(self, v.handle, v.offset, v.to - v.from, &v.ground);
+        if (v.to && v.arena.at >= 0)
+            good = !arena_claim(self, v.handle, v.offset, v.to - v.from, &v.arena);
     }
     return good;
 }

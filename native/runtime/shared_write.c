@@ -44,7 +44,7 @@ struct batch {
 static bool is_unchanged(unsigned long at, uint64_t mark)
 {
     uint64_t page[PAGE / sizeof(uint64_t)];
-    return copy_page(page, at) && ground_mark(page) == mark;
+    return copy_page(page, at) && arena_mark(page) == mark;
 }
 
 static long write_batch(struct thread *self, struct view *v, struct batch *b, int64_t size)
@@ -72,7 +72,7 @@ static long write_changes(struct thread *self, struct view *v, unsigned long fro
     *again = false;
     for (unsigned long at = from; at < to && size >= 0; at += PAGE) {
         uint8_t *room = b->pages + b->count * PAGE;
-        uint64_t mark = copy_page(room, at) ? ground_mark(room) : 0;
+        uint64_t mark = copy_page(room, at) ? arena_mark(room) : 0;
         bool changed = mark && (!v->marks || v->marks[(at - v->from) / PAGE] != mark);
         if (!mark && !failed)
             failed = -EIO;

@@ -9,7 +9,7 @@
 #include "signals.h"
 
 #include "checkpoint.h"
-#include "news.h"
+#include "invalidation.h"
 #include "owned.h"
 #include "pending.h"
 #include "process.h"
@@ -244,7 +244,7 @@ void on_signal(int number, struct siginfo *info, void *context)
         return;
     }
     if (info->si_code <= 0 && info->_sifields._kill._pid != process.real_id)
-        note_news();
+        note_invalidation();
     name_sender(info);
     deliver(self, number, &action, info, frame);
 }

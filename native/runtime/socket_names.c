@@ -1,5 +1,5 @@
 /* Names and options of sockets, which are at home (shadow/sockets.c). */
-#include "ahead.h"
+#include "read_ahead.h"
 #include "process.h"
 #include "remote.h"
 #include "sockets.h"

@@ -1,5 +1,5 @@
 /* Sockets are at home (shadow/sockets.c); here the program's structures become one request each, and back. */
-#include "ahead.h"
+#include "read_ahead.h"
 #include "process.h"
 #include "remote.h"
 #include "sockets.h"

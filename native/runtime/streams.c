@@ -1,7 +1,7 @@
 /* Streams: asking for pieces of files ahead, receiving them, giving them to the program. */
 #include "streams.h"
 
-#include "news.h"
+#include "invalidation.h"
 #include "text.h"
 #include "time.h"
 #include "user.h"
@@ -114,7 +114,7 @@ static uint8_t *place_of(const struct stream *s, int64_t offset)
     return s->buffer + (uint64_t)offset % ((uint64_t)PIECES * PIECE);
 }
 
-uint8_t *ahead_place(unsigned number, size_t *room)
+uint8_t *read_ahead_place(unsigned number, size_t *room)
 {
     struct stream *s = number < STREAMS ? &streams[number] : NULL;
     if (!s || s->asked == s->arrived || !s->buffer)
@@ -126,7 +126,7 @@ uint8_t *ahead_place(unsigned number, size_t *room)
                ? place_of(s, p->offset) : s->wanted_at;
 }
 
-void ahead_arrived(unsigned number, int64_t length)
+void read_ahead_arrived(unsigned number, int64_t length)
 {
     struct stream *s = &streams[number];
     struct piece *p = &s->pieces[s->order[s->arrived % PIECES]];
@@ -138,7 +138,7 @@ void ahead_arrived(unsigned number, int64_t length)
 void begin_piece(struct stream *s, struct piece *p, int64_t offset, int64_t size)
 {
     p->generation = s->generation;
-    p->world = news_heard;
+    p->world = invalidations;
     p->offset = offset;
     p->asked = size;
     p->when_ns = monotonic_ns();
@@ -148,7 +148,7 @@ void begin_piece(struct stream *s, struct piece *p, int64_t offset, int64_t size
 
 static bool is_good(const struct stream *s, const struct piece *p, int64_t at)
 {
-    return p->state != WAITER_IDLE && p->generation == s->generation && p->world == news_heard && at >= p->offset &&
+    return p->state != WAITER_IDLE && p->generation == s->generation && p->world == invalidations && at >= p->offset &&
            at < p->offset + p->asked;
 }
 

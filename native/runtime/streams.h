@@ -1,4 +1,4 @@
-/* Streams: pieces of files that were asked for before the program did.  See ahead.c for what they mean. */
+/* Streams: pieces of files that were asked for before the program did.  See read_ahead.c for what they mean. */
 #ifndef RUNTIME_STREAMS_H
 #define RUNTIME_STREAMS_H
 
@@ -51,7 +51,7 @@ void begin_piece(struct stream *s, struct piece *p, int64_t offset, int64_t size
 void ask_ahead(struct stream *s, int fd, int64_t from, int64_t size);
 long take(struct stream *s, uint8_t *to, size_t size, int64_t offset, bool *ended);
 void streams_reset(bool mapped) REQUIRES(one_thread);
-uint8_t *ahead_place(unsigned stream, size_t *room);
-void ahead_arrived(unsigned stream, int64_t length);
+uint8_t *read_ahead_place(unsigned stream, size_t *room);
+void read_ahead_arrived(unsigned stream, int64_t length);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "control.h"
 #include "family.h"
-#include "kin.h"
+#include "lineage.h"
 #include "memory.h"
 #include "owned.h"
 #include "park.h"
@@ -108,7 +108,7 @@ static void choose_virtual_id(struct thread *self)
 {
     lock(&threads_lock);
     int id = (self->real_id + (int)(process.moves * VIRTUAL_STEP)) & FUTEX_TID_MASK;
-    while (real_thread_id(id) || id == process.start.virtual_pid || kin_has(id))
+    while (real_thread_id(id) || id == process.start.virtual_pid || lineage_has(id))
         id = (id + VIRTUAL_STEP) & FUTEX_TID_MASK;
     self->virtual_id = id;
     unlock(&threads_lock);

@@ -56,7 +56,7 @@ void mark_pages(struct view *v, unsigned long from, unsigned long to)
 {
     uint64_t page[PAGE / sizeof(uint64_t)];
     for (unsigned long at = from; v->marks && at < to; at += PAGE)
-        v->marks[(at - v->from) / PAGE] = copy_user(page, (void *)at, PAGE) ? 0 : ground_mark(page);
+        v->marks[(at - v->from) / PAGE] = copy_user(page, (void *)at, PAGE) ? 0 : arena_mark(page);
 }
 
 /* ---- taking and letting go */
@@ -145,7 +145,7 @@ struct view *new_view(struct thread *self)
     for (size_t i = 0; i < VIEWS && !found; i++)
         if (!views[i].to) {
             found = &views[i];
-            *found = (struct view){.leaves = true, .from = ~0ul - 1, .to = ~0ul, .handle = -1, .ground = {.at = -1}, .holder = self->slot + 1};
+            *found = (struct view){.leaves = true, .from = ~0ul - 1, .to = ~0ul, .handle = -1, .arena = {.at = -1}, .holder = self->slot + 1};
             if (i >= views_used)
                 views_used = i + 1;
         }
@@ -163,7 +163,7 @@ void release_file(struct thread *self, long handle)
 {
     struct request release = {.call = OP_RELEASE, .arguments = {handle}};
     if (handle >= 0)
-        ground_give_back(self, ask(self, &release, NULL, 0, NULL, 0, NULL));
+        arena_give_back(self, ask(self, &release, NULL, 0, NULL, 0, NULL));
 }
 
 /* V stands for nothing any more. */

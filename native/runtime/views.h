@@ -10,7 +10,7 @@ struct view {
     unsigned long from, to; /* whole pages; 0, 0: unused */
     int handle;             /* the shadow's, of the file; several views may have it */
     int64_t offset;         /* of FROM in the file */
-    struct ground ground;   /* of FROM, if all members have it */
+    struct arena_place arena;   /* of FROM, if all members have it */
     int holder;             /* one more than the slot of the thread that has taken it; 0: none */
     bool leaves;            /* the memory is being unmapped or moved: it stands for nothing just now */
     uint64_t born;          /* when it was made, counted in views */

@@ -31,8 +31,8 @@ struct gathering {
     bool sized;  /* the first process has its file */
     long failed;
     uint64_t next_base, digest;
-    struct object_image objects[MOST_COMMONS];
-    struct common written[MOST_COMMONS];
+    struct object_image objects[MOST_SHARED_PIECES];
+    struct shared_piece written[MOST_SHARED_PIECES];
     uint32_t object_count, written_count;
     struct member_image members[MOST_MEMBERS];
     struct group_image groups[MOST_MEMBERS]; /* of those */
@@ -230,18 +230,18 @@ long serve_parked(struct work *w)
     return all ? 0 : family_wait(w, until_ns);
 }
 
-static bool note_common(struct gathering *g, const struct common *c, uint8_t *writes)
+static bool note_shared_piece(struct gathering *g, const struct shared_piece *c, uint8_t *writes)
 {
     uint32_t at = 0;
     while (at < g->object_count && g->objects[at].object != c->object)
         at++;
     *writes = 1;
     for (uint32_t i = 0; i < g->written_count; i++) {
-        const struct common *w = &g->written[i];
+        const struct shared_piece *w = &g->written[i];
         if (w->object == c->object && w->offset <= c->offset && c->offset + c->size <= w->offset + w->size)
             *writes = 0;
     }
-    if (at == MOST_COMMONS || (*writes && g->written_count == MOST_COMMONS))
+    if (at == MOST_SHARED_PIECES || (*writes && g->written_count == MOST_SHARED_PIECES))
         return false;
     if (*writes)
         g->written[g->written_count++] = *c;
@@ -253,12 +253,12 @@ static bool note_common(struct gathering *g, const struct common *c, uint8_t *wr
 }
 
 /* What several members share is written by one of them. */
-long serve_commons(struct work *w)
+long serve_shared_memory(struct work *w)
 {
     struct session *root = w->session->root;
-    size_t count = w->head.size / sizeof(struct common);
-    const struct common *list = (const void *)w->payload;
-    if (w->head.size % sizeof(struct common) || count > MOST_COMMONS)
+    size_t count = w->head.size / sizeof(struct shared_piece);
+    const struct shared_piece *list = (const void *)w->payload;
+    if (w->head.size % sizeof(struct shared_piece) || count > MOST_SHARED_PIECES)
         return -EINVAL;
     uint8_t *writes = out_room(w, count);
     if (!writes)
@@ -267,9 +267,9 @@ long serve_commons(struct work *w)
     pthread_mutex_lock(&table_lock);
     struct gathering *g = root->gathering;
     for (size_t i = 0; i < count && g && !result; i++) {
-        struct common one;
+        struct shared_piece one;
         memcpy(&one, &list[i], sizeof one);
-        if (one.size > INT64_MAX / 4 || one.offset > INT64_MAX / 4 || !note_common(g, &one, &writes[i]))
+        if (one.size > INT64_MAX / 4 || one.offset > INT64_MAX / 4 || !note_shared_piece(g, &one, &writes[i]))
             result = -E2BIG;
     }
     pthread_mutex_unlock(&table_lock);
@@ -288,16 +288,16 @@ static void note_member(struct gathering *g, struct session *root, struct member
     g->members[g->member_count++] = member;
 }
 
-static bool note_kin(struct gathering *g, struct session *s, uint64_t base, const struct kin *kin,
-                     const struct kin_child *children) REQUIRES(table_lock);
-static bool note_kin(struct gathering *g, struct session *s, uint64_t base, const struct kin *kin,
-                     const struct kin_child *children)
+static bool note_lineage(struct gathering *g, struct session *s, uint64_t base, const struct lineage *lineage,
+                     const struct lineage_child *children) REQUIRES(table_lock);
+static bool note_lineage(struct gathering *g, struct session *s, uint64_t base, const struct lineage *lineage,
+                     const struct lineage_child *children)
 {
-    if (g->member_count + kin->children + 1 > MOST_MEMBERS || g->claimed_count + kin->children > MOST_MEMBERS)
+    if (g->member_count + lineage->children + 1 > MOST_MEMBERS || g->claimed_count + lineage->children > MOST_MEMBERS)
         return false;
-    note_member(g, s->root, (struct member_image){.base = base, .virtual_pid = s->virtual_pid, .parent_pid = kin->parent_pid});
+    note_member(g, s->root, (struct member_image){.base = base, .virtual_pid = s->virtual_pid, .parent_pid = lineage->parent_pid});
     g->living++;
-    for (uint32_t i = 0; i < kin->children; i++)
+    for (uint32_t i = 0; i < lineage->children; i++)
         if (children[i].has_ended)
             note_member(g, s->root, (struct member_image){.virtual_pid = children[i].virtual_pid,
                                                           .parent_pid = s->virtual_pid,
@@ -311,12 +311,12 @@ static bool note_kin(struct gathering *g, struct session *s, uint64_t base, cons
 long serve_part(struct work *w)
 {
     struct session *s = w->session, *root = s->root;
-    struct kin kin = {0};
+    struct lineage lineage = {0};
     long result = 0;
-    if (w->head.size < sizeof kin)
+    if (w->head.size < sizeof lineage)
         return -EINVAL;
-    memcpy(&kin, w->payload, sizeof kin);
-    if (kin.children > MOST_MEMBERS || w->head.size != sizeof kin + kin.children * sizeof(struct kin_child))
+    memcpy(&lineage, w->payload, sizeof lineage);
+    if (lineage.children > MOST_MEMBERS || w->head.size != sizeof lineage + lineage.children * sizeof(struct lineage_child))
         return -EINVAL;
     pthread_mutex_lock(&table_lock);
     struct gathering *g = root->gathering;
@@ -326,7 +326,7 @@ long serve_part(struct work *w)
         g->failed = size < 0 && size > -4096 ? (long)-size : EIO;
     if (g && !waits && !g->failed) {
         result = (long)g->next_base;
-        if (note_kin(g, s, g->next_base, &kin, (const void *)(w->payload + sizeof kin)))
+        if (note_lineage(g, s, g->next_base, &lineage, (const void *)(w->payload + sizeof lineage)))
             g->next_base += (uint64_t)size;
         else
             g->failed = E2BIG;

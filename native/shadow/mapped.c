@@ -1,6 +1,6 @@
 /* Files that the program maps shared: where they are in the memory that all its processes have.
  *
- * The processes of a family have a piece of memory in common, the *ground* (runtime/ground.c).  A *span* is a part of it
+ * The processes of a family have a piece of memory in common, the *arena* (runtime/shared_arena.c).  A *span* is a part of it
  * that stands for a part of one file, for all processes that map it, whether by a fork or by an open of their own.
  * Home gives spans out, because home knows which names and descriptors are of one file, and hears of a member's end
  * however it ends.  What of a span was never mapped is a gap: one member is told to fill it, others wait for that.
@@ -31,7 +31,7 @@ struct span {
     struct span *next;
     dev_t device;
     ino_t inode;
-    uint64_t base, room; /* of the ground; ROOM is a power of two, and BASE a multiple of it */
+    uint64_t base, room; /* of the arena; ROOM is a power of two, and BASE a multiple of it */
     int64_t from;        /* of the file, what is at BASE */
     uint32_t users;      /* handles */
     struct session *leaves; /* who gives its memory back */
@@ -55,7 +55,7 @@ static struct span *find_span(struct session *root, const struct stat *st, const
     return NULL;
 }
 
-/* What of the ground is in use from AT on for SIZE bytes; NULL: nothing. */
+/* What of the arena is in use from AT on for SIZE bytes; NULL: nothing. */
 static const struct span *span_at(const struct session *root, uint64_t at, uint64_t size) REQUIRES(table_lock);
 static const struct span *span_at(const struct session *root, uint64_t at, uint64_t size)
 {
@@ -65,22 +65,22 @@ static const struct span *span_at(const struct session *root, uint64_t at, uint6
     return NULL;
 }
 
-/* A free place for SIZE bytes, a power of two. GROUND_BYTES: there is none. */
-static uint64_t find_ground(const struct session *root, uint64_t size) REQUIRES(table_lock);
-static uint64_t find_ground(const struct session *root, uint64_t size)
+/* A free place for SIZE bytes, a power of two. ARENA_BYTES: there is none. */
+static uint64_t find_in_arena(const struct session *root, uint64_t size) REQUIRES(table_lock);
+static uint64_t find_in_arena(const struct session *root, uint64_t size)
 {
     const struct span *other;
     uint64_t at = 0;
-    while (at + size <= GROUND_BYTES && (other = span_at(root, at, size)))
+    while (at + size <= ARENA_BYTES && (other = span_at(root, at, size)))
         at = (other->base + other->room + size - 1) & ~(size - 1);
-    return at + size <= GROUND_BYTES ? at : GROUND_BYTES;
+    return at + size <= ARENA_BYTES ? at : ARENA_BYTES;
 }
 
 static struct span *add_span(struct session *root, const struct stat *st, int64_t from, uint64_t base, uint64_t room)
     REQUIRES(table_lock);
 static struct span *add_span(struct session *root, const struct stat *st, int64_t from, uint64_t base, uint64_t room)
 {
-    struct span *p = base < GROUND_BYTES ? calloc(1, sizeof *p) : NULL;
+    struct span *p = base < ARENA_BYTES ? calloc(1, sizeof *p) : NULL;
     if (!p)
         return NULL;
     *p = (struct span){.next = root->spans, .device = st->st_dev, .inode = st->st_ino, .base = base, .room = room, .from = from};
@@ -88,16 +88,16 @@ static struct span *add_span(struct session *root, const struct stat *st, int64_
     return p;
 }
 
-/* A part of the ground for RANGE of a file, with room to grow. */
+/* A part of the arena for RANGE of a file, with room to grow. */
 static struct span *new_span(struct session *root, const struct stat *st, const struct piece *range) REQUIRES(table_lock);
 static struct span *new_span(struct session *root, const struct stat *st, const struct piece *range)
 {
     int64_t from = (uint64_t)range->to <= SMALLEST_SPAN ? 0 : range->from;
     uint64_t wanted = (uint64_t)(range->to - from), room = SMALLEST_SPAN;
-    while (room < wanted * SPARE_FACTOR && room < GROUND_BYTES)
+    while (room < wanted * SPARE_FACTOR && room < ARENA_BYTES)
         room *= 2;
     for (; room >= SMALLEST_SPAN && room >= wanted; room /= 2) {
-        struct span *p = add_span(root, st, from, find_ground(root, room), room);
+        struct span *p = add_span(root, st, from, find_in_arena(root, room), room);
         if (p)
             return p;
     }
@@ -114,7 +114,7 @@ static void drop_span(struct session *root, struct span *p)
     free(p);
 }
 
-/* FROM..TO of the file is in the ground. False: there are too many pieces. */
+/* FROM..TO of the file is in the arena. False: there are too many pieces. */
 static bool note_filled(struct span *p, struct piece fresh)
 {
     uint32_t kept = 0;
@@ -169,13 +169,13 @@ static int64_t place_of(const struct span *p)
     return (int64_t)(p->base | (uint64_t)__builtin_ctzll(p->room));
 }
 
-/* After a restart, a member says where in the ground it has a piece of a file. */
+/* After a restart, a member says where in the arena it has a piece of a file. */
 static long claim(struct session *s, const struct stat *st, const struct piece *range, int64_t handle, int64_t place, int64_t from)
     REQUIRES(table_lock);
 static long claim(struct session *s, const struct stat *st, const struct piece *range, int64_t handle, int64_t place, int64_t from)
 {
     uint64_t base = (uint64_t)place & ~(uint64_t)(SMALLEST_SPAN - 1), bits = (uint64_t)place & (SMALLEST_SPAN - 1);
-    if (place < 0 || bits >= 63 || 1ull << bits < SMALLEST_SPAN || base + (1ull << bits) > GROUND_BYTES)
+    if (place < 0 || bits >= 63 || 1ull << bits < SMALLEST_SPAN || base + (1ull << bits) > ARENA_BYTES)
         return -EINVAL;
     if (from < 0 || from > range->from || (uint64_t)(range->to - from) > 1ull << bits)
         return -EINVAL;
@@ -188,7 +188,7 @@ static long claim(struct session *s, const struct stat *st, const struct piece *
     return note_filled(p, *range) ? place_of(p) : -E2BIG;
 }
 
-/* The part of the ground for RANGE, and what of it is to be filled. */
+/* The part of the arena for RANGE, and what of it is to be filled. */
 static long give(struct work *w, const struct stat *st, const struct piece *range, bool has_filled, struct shared_place *to)
     REQUIRES(table_lock);
 static long give(struct work *w, const struct stat *st, const struct piece *range, bool has_filled, struct shared_place *to)
@@ -244,7 +244,7 @@ long serve_share(struct work *w)
     struct file **held = handle_of(s, ARGUMENT(0));
     if (!held)
         return -EBADF;
-    if (ARGUMENT(1) < 0 || ARGUMENT(1) > INT64_MAX / 4 || ARGUMENT(2) <= 0 || ARGUMENT(2) > (int64_t)GROUND_BYTES)
+    if (ARGUMENT(1) < 0 || ARGUMENT(1) > INT64_MAX / 4 || ARGUMENT(2) <= 0 || ARGUMENT(2) > (int64_t)ARENA_BYTES)
         return -EINVAL;
     range = (struct piece){ARGUMENT(1), ARGUMENT(1) + ARGUMENT(2)};
     if (fstat((*held)->real, &st) < 0)
@@ -263,7 +263,7 @@ long serve_share(struct work *w)
     return result;
 }
 
-/* HANDLE is given up.  Returns 0, or which part of the ground nobody uses any more: S is to give its memory back. */
+/* HANDLE is given up.  Returns 0, or which part of the arena nobody uses any more: S is to give its memory back. */
 long span_release(struct session *s, int64_t handle)
 {
     struct span **mine = &s->handle_spans[handle - MAX_FILES];

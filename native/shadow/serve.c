@@ -330,7 +330,7 @@ static long serve_operation(struct work *w)
     case OP_BEGIN: return serve_begin(w);
     case OP_GATHER: return serve_gather(w);
     case OP_PARKED: return serve_parked(w);
-    case OP_COMMONS: return serve_commons(w);
+    case OP_SHARED_MEMORY: return serve_shared_memory(w);
     case OP_PART: return serve_part(w);
     case OP_PART_WRITTEN: return serve_part_written(w);
     case OP_REAL_PID: return serve_real_pid(w);

@@ -36,7 +36,7 @@ long serve_fork(struct work *w);
 /* family.c */
 long serve_gather(struct work *w);
 long serve_parked(struct work *w);
-long serve_commons(struct work *w);
+long serve_shared_memory(struct work *w);
 long serve_part(struct work *w);
 long serve_part_written(struct work *w);
 long serve_real_pid(struct work *w);

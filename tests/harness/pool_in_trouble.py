@@ -112,7 +112,7 @@ class Chaos:
         self._over.set()
         for user in users:
             user.join()
-        say(f"{time.strftime('%H:%M:%S')} calm; {sum(trouble.deeds.values())} deeds: {dict(trouble.deeds)}")
+        say(f"{time.strftime('%H:%M:%S')} calm; {sum(trouble.faults.values())} faults: {dict(trouble.faults)}")
         try:
             until(self.calm, "every job to end", ENDS_WITHIN_S)
         except AssertionError as error:

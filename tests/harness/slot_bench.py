@@ -173,7 +173,7 @@ class SlotBench:
     def _ask(self, actor: str, message: Any) -> Any:
         return self.startd.ask(actor, message, PATIENCE_S)
 
-    # ---- deeds: each returns when it is done
+    # ---- actions: each returns when it is done
 
     def policy(self, **changes: str) -> None:
         """Other expressions, at once."""
@@ -348,20 +348,20 @@ class SlotBench:
         """Do one thing after the other.
 
         ``2:claim``: at another slot than the first; ``NAME=value,…``: a policy; ``~Event``: until it has happened
-        since the last deed began.
+        since the last action began.
         """
         for word in way.split():
             number, colon, rest = word.partition(":")
-            slot, deed = (int(number), rest) if colon and number.isdigit() else (1, word)
-            if deed.startswith("~"):
-                self.until(deed[1:], slot, self._before[slot, deed[1:]])
-                self._before[slot, deed[1:]] = self._times(slot, deed[1:])
+            slot, action = (int(number), rest) if colon and number.isdigit() else (1, word)
+            if action.startswith("~"):
+                self.until(action[1:], slot, self._before[slot, action[1:]])
+                self._before[slot, action[1:]] = self._times(slot, action[1:])
                 continue
             self._before = self._happened()
-            if "=" in deed:
-                self.policy(**dict(pair.split("=", 1) for pair in deed.split(",")))
+            if "=" in action:
+                self.policy(**dict(pair.split("=", 1) for pair in action.split(",")))
             else:
-                getattr(self, deed)(slot)
+                getattr(self, action)(slot)
 
     def rest(self) -> None:
         """Everything is free, in service and as it was at first."""

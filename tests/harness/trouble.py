@@ -43,12 +43,12 @@ class Trouble(threading.Thread):
     Args:
         machines: of the pool.
         seed: of the chance.
-        say: takes a line for each deed.
+        say: takes a line for each fault.
     """
 
     def __init__(self, machines: Sequence[Machine], seed: int, say: Callable[[str], None] = lambda line: None) -> None:
         super().__init__(name="trouble", daemon=True)
-        self.deeds: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
         self._machines = machines
         self._random = random.Random(seed)
         self._say = say
@@ -60,7 +60,7 @@ class Trouble(threading.Thread):
         """Until the end; then everything that was stopped or cut goes on."""
         while not self._over.wait(self._random.uniform(*GAP_S)):
             self._undo_due(time.monotonic())
-            self._deed()
+            self._fault()
         self._undo_due(float("inf"))
 
     def end(self) -> None:
@@ -74,7 +74,7 @@ class Trouble(threading.Thread):
         for undo in due:
             undo()
 
-    def _deed(self) -> None:
+    def _fault(self) -> None:
         machine, how = self._random.choice(self._machines), self._random.choice(HOW)
         if how == "cut":
             self._cut_off(machine)
@@ -118,9 +118,9 @@ class Trouble(threading.Thread):
     def _span(self, usual: tuple[float, float], long: tuple[float, float]) -> float:
         return self._random.uniform(*(long if self._random.random() < LONG_ONES else usual))
 
-    def _note(self, deed: str, machine: Machine, details: str) -> None:
-        self.deeds[deed] += 1
-        self._say(f"{time.strftime('%H:%M:%S')} {machine.name}: {deed}, {details}")
+    def _note(self, fault: str, machine: Machine, details: str) -> None:
+        self.faults[fault] += 1
+        self._say(f"{time.strftime('%H:%M:%S')} {machine.name}: {fault}, {details}")
 
 
 def _go_on(pid: int) -> None:

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from condor_actors.classads import ClassAd
 from condor_actors.config import ConfigError, load_config
 from condor_actors.daemons.measures import OTHERS, jobs_by_owner
-from condor_actors.daemons.metrics_desk import merged, targets
+from condor_actors.daemons.metrics_actor import merged, targets
 from condor_actors.services.telemetry.metrics import metrics_door
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 

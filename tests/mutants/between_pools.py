@@ -26,13 +26,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         why="WAIT_FOR_ALL has no effect: the other nodes are killed",
         killed_by=(f"{_GANGS}::test_a_gang_that_waits_for_all_ends_with_its_last",)),
     Mutation(
-        "rate-of-ways-is-free", "condor_actors/cores/gateway/standing.py",
+        "rate-of-ways-is-free", "condor_actors/cores/gateway/client_limits.py",
         "        account.saved -= 1.0\n",
         "",
         why="a partner floods the gateway with connections",
         killed_by=(f"{_GATEWAY}::test_a_partner_opens_no_faster_than_its_rate_and_members_do",)),
     Mutation(
-        "no-reserve-of-streams", "condor_actors/cores/gateway/standing.py",
+        "no-reserve-of-streams", "condor_actors/cores/gateway/client_limits.py",
         "self._room * (1.0 if has < FEW else 1.0 - RESERVED)",
         "self._room",
         why="one partner takes every descriptor, and no other gets through",

@@ -31,7 +31,7 @@ def tree(folder: Path) -> dict[str, object]:
 
 
 class Crashes(Chain):
-    """A chain in which the program runs on after each checkpoint and is then killed: its deeds must be undone."""
+    """A chain in which the program runs on after each checkpoint and is then killed: its effects must be undone."""
 
     def live_with_crashes(self, crashes: int, pause_s: float) -> int:
         """Run to the end, returning how often the program was killed."""

@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from condor_actors.wire.idtokens.exchange import TokenExchange, packed
 from condor_actors.wire.idtokens.signed_token import BadToken, binding_of, parted, proof_of, read_claims, sign
 from condor_actors.wire.idtokens.signing_keys import SigningKeys
-from condor_actors.wire.idtokens.token_desk import TokenDesk, TokenRequestDoor
+from condor_actors.wire.idtokens.token_issuer import TokenIssuer, TokenRequestDoor
 from condor_actors.wire.idtokens.verifier import TokenVerifier
 
 NOWHERE = Path("/nonexistent")
@@ -59,14 +59,14 @@ def test_a_token_says_anything(body: dict[str, Any], header: dict[str, Any]) -> 
 
 @given(lines)
 def test_a_stranger_asks_for_anything(line: bytes) -> None:
-    desk = TokenDesk(verifier(), allowed_keys=("POOL",))
-    door = TokenRequestDoor(desk, Clock(), Logger())
+    issuer = TokenIssuer(verifier(), allowed_keys=("POOL",))
+    door = TokenRequestDoor(issuer, Clock(), Logger())
     transport = StringTransport()
     door.makeConnection(transport)
     door.dataReceived(line + b"\n")
     assert "error" in json.loads(transport.value())
     assert transport.disconnecting
-    assert not desk.pending
+    assert not issuer.pending
     door.connectionLost()
 
 

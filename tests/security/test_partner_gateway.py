@@ -55,7 +55,7 @@ def answered(node, folder, first, second):
         return line_of(connected)
 """
 NOBODY = "-no daemon of this pool answers there"
-WAY = "condor way 1"
+CIRCUIT = "condor circuit 1"
 MOST = 20
 OWN = f"GATEWAY_HOST = 10.88.7.2\nFLOCK_FROM = evil, calm, roleless\nGATEWAY_MAX_STREAMS = {MOST}\n"
 
@@ -71,7 +71,7 @@ class Attacked(AttackedPool):
         """The gateway's node."""
         return f"<{self.gateway.address}:9619>"
 
-    def answer(self, second: str, first: str = WAY, folder: str = "evil", door: str = "") -> str:
+    def answer(self, second: str, first: str = CIRCUIT, folder: str = "evil", door: str = "") -> str:
         """What a door says to two lines of a partner's machine."""
         return str(intrude(self.evil, GATEWAY + "result = answered(node, folder, first, second)",
                            node=door or self.door, folder=folder, first=first, second=second))
@@ -96,8 +96,8 @@ def attacked() -> Iterator[Attacked]:
         yield pool
 
 
-def test_it_gets_a_way_to_a_daemon_and_nowhere_else(attacked: Attacked) -> None:
-    until(lambda: attacked.answer(attacked.collector) == "+", "a way to the collector")
+def test_it_gets_a_circuit_to_a_daemon_and_nowhere_else(attacked: Attacked) -> None:
+    until(lambda: attacked.answer(attacked.collector) == "+", "a circuit to the collector")
     startd = attacked.node(attacked.manager, "startd")
     assert attacked.answer(startd) == "+"
     silent = ["<127.0.0.1:22>", "<localhost:9618>", f"<{attacked.manager.address}:1>",
@@ -134,10 +134,10 @@ def test_it_knocks_at_a_port_of_one_of_our_machines_that_is_no_daemons(attacked:
     assert "%evil" in told[0]
 
 
-def test_it_gets_a_way_to_a_starter_host(attacked: Attacked) -> None:
+def test_it_gets_a_circuit_to_a_starter_host(attacked: Attacked) -> None:
     """Shadows of its jobs begin their runs there."""
     starter = (attacked.manager.dir / "run" / "starter-host.address").read_text().split()[0]
-    until(lambda: attacked.answer(starter) == "+", "a way to the starter host")
+    until(lambda: attacked.answer(starter) == "+", "a circuit to the starter host")
 
 
 @pytest.mark.parametrize("text", ["", "unix:/run/condor/collector.sock", "<10.88.7.1%evil:9618>", "<10.88.7.1:0>",
@@ -160,8 +160,8 @@ def test_a_pool_that_is_not_named_asks(attacked: Attacked) -> None:
     assert "neither FLOCK_FROM nor FLOCK_TO" in attacked.answer(attacked.collector, folder="quiet")
 
 
-def test_it_brings_ways_that_nobody_awaits(attacked: Attacked) -> None:
-    assert attacked.answer("0" * 32, first="condor way-back 2") == "-nobody waits for that way"
+def test_it_brings_circuits_that_nobody_awaits(attacked: Attacked) -> None:
+    assert attacked.answer("0" * 32, first="condor circuit-back 2") == "-nobody waits for that circuit"
 
 
 @pytest.mark.parametrize("realm", ["evil", "quiet", ""])
@@ -172,7 +172,7 @@ def test_it_passes_for_our_gateway_at_a_daemon(attacked: Attacked, realm: str) -
 def through(attacked: Attacked, inner: str, **known: Any) -> Any:
     """What comes of a connection to our collector through our gateway."""
     return intrude(attacked.evil, GATEWAY + """
-tls = begun(door, "evil", "condor way 1", collector)
+tls = begun(door, "evil", "condor circuit 1", collector)
 assert line_of(tls) == "+"
 plain = socket.socket(fileno=tls.detach())
 plain.settimeout(20.0)
@@ -210,10 +210,10 @@ result = end_of(connected)
     assert through(attacked, code, stolen=str(stolen), certificate="evil", line="condor actors 1\n") != "hung up"
 
 
-@pytest.mark.parametrize("message", ["AnnounceGateway()", "OpenWay(way='0' * 32, node=collector)"])
+@pytest.mark.parametrize("message", ["AnnounceGateway()", "OpenCircuit(circuit='0' * 32, node=collector)"])
 def test_who_is_no_gateway_announces_and_orders(attacked: Attacked, message: str) -> None:
     said = intrude(attacked.evil, """
-from condor_actors.messages.flock import AnnounceGateway, OpenWay
+from condor_actors.messages.flock import AnnounceGateway, OpenCircuit
 own = Intruder(PoolFiles.below("roleless"))
 with own.client(door) as client:
     result = said(client, "gateway", eval(message))
@@ -221,31 +221,31 @@ with own.client(door) as client:
     assert said.startswith("denied"), said
 
 
-def test_it_orders_ways_over_a_link_that_it_has_dialled(attacked: Attacked) -> None:
+def test_it_orders_circuits_over_a_link_that_it_has_dialled(attacked: Attacked) -> None:
     said = intrude(attacked.evil, """
-from condor_actors.messages.flock import AnnounceGateway, OpenWay
+from condor_actors.messages.flock import AnnounceGateway, OpenCircuit
 own = Intruder(PoolFiles.below("evil"))
 with own.client(door) as client:
     result = [said(client, "gateway", AnnounceGateway()),
-              said(client, "gateway", OpenWay(way="0" * 32, node=collector))]
+              said(client, "gateway", OpenCircuit(circuit="0" * 32, node=collector))]
 """, door=attacked.door, collector=attacked.collector)
     assert said[0] == "Done"
     assert said[1].startswith("denied"), said
 
 
-def test_a_flood_of_ways_harms_nobody_else(attacked: Attacked) -> None:
-    """It wants many more ways than it may have, and keeps them; another partner gets its own; the flood is told of."""
+def test_a_flood_of_circuits_harms_nobody_else(attacked: Attacked) -> None:
+    """It wants more circuits than it may have, and keeps them; another partner gets its own; the flood is told of."""
     said = intrude(attacked.evil, GATEWAY + """
 held, answers = [], []
 for _ in range(count):
-    held.append(begun(door, "evil", "condor way 1", collector))
+    held.append(begun(door, "evil", "condor circuit 1", collector))
     answers.append(line_of(held[-1]))
-result = [answers, answered(door, "calm", "condor way 1", collector)]
+result = [answers, answered(door, "calm", "condor circuit 1", collector)]
 for connected in held:
     connected.close()
 """, door=attacked.door, collector=attacked.collector, count=3 * MOST)
     assert said[0] == ["+"] * MOST + [f"-{MOST} streams are carried (GATEWAY_MAX_STREAMS)"] * 2 * MOST
     assert said[1] == "+"
-    until(lambda: attacked.answer(attacked.collector) == "+", "it to have ways again")
-    assert "ways of evil refused" in (attacked.gateway.dir / "log" / "GatewayLog").read_text()
+    until(lambda: attacked.answer(attacked.collector) == "+", "it to have circuits again")
+    assert "circuits of evil refused" in (attacked.gateway.dir / "log" / "GatewayLog").read_text()
     assert f"{2 * MOST} refused" in attacked.manager.run("condor_flock", "status")

@@ -65,7 +65,7 @@ OWN_RIGHT = {
     },
     "the person at the machine, by uid and session": {"IdleReading", "PauseMachine", "QueryOwner", "ResumeMachine"},
     "a join token": {"EnrolMachine"},
-    "the certificate of a partner's gateway": {"AnnounceGateway", "OpenWay"},
+    "the certificate of a partner's gateway": {"AnnounceGateway", "OpenCircuit"},
     "the level for the kind of the ad, which the collector asks for": {"UpdateAd", "InvalidateAd"},
     "anybody may know": {"Ping", "QueryRevocations"},
 }

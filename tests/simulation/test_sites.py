@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import pytest
 
+from condor_actors.cores.gateway.client_limits import ClientLimits
 from condor_actors.cores.gateway.routes import Dial, Routes
-from condor_actors.cores.gateway.standing import Standing
 from condor_actors.cores.startd.claims.announced_matches import AnnouncedMatches
 from condor_actors.messages.flock_terms import FlockTerms
 from condor_actors.simulation.faults.chance import QUICK
@@ -109,7 +109,7 @@ def dials_directly(patch: Patch) -> None:
 
 
 def bears_every_flood(patch: Patch) -> None:
-    patch.setattr(Standing, "_objection", lambda self, account, now_s, *, is_partner: "")
+    patch.setattr(ClientLimits, "_objection", lambda self, account, now_s, *, is_partner: "")
 
 
 def claims_without_matches(patch: Patch) -> None:
@@ -126,7 +126,7 @@ def never_asks_back(patch: Patch) -> None:
 
 
 def only_the_first_gateway(patch: Patch) -> None:
-    patch.setattr(relays, "first_way", lambda gateways, through: through(gateways[0]))
+    patch.setattr(relays, "first_circuit", lambda gateways, through: through(gateways[0]))
 
 
 MUTANTS = [

@@ -15,7 +15,7 @@ REASONS = {
     ("cores/startd/owner_state.py", "may_pause"): "of a local process only",
     ("cores/schedd/submission.py", "reserve"): "people only are let that far, and the name is whole",
     ("cores/schedd/submission.py", "owner_of"): "people only are let that far, and the name is whole",
-    ("wire/idtokens/token_desk.py", "_decides"): "people only, and the name is whole",
+    ("wire/idtokens/token_issuer.py", "_decides"): "people only, and the name is whole",
     ("wire/authorization.py", "default_levels"): "everybody who is neither local nor a machine has none",
     ("wire/post_office.py", "_as_user_of_ours"): "only certificates say whose users they are",
 }

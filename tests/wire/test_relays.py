@@ -1,4 +1,4 @@
-"""Ways through gateways, of real post offices over real sockets; two pools that are both at 127.0.0.1."""
+"""Circuits through gateways, of real post offices over real sockets; two pools that are both at 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
+from condor_actors.cores.gateway.client_limits import ClientLimits, GatewaySettings
 from condor_actors.cores.gateway.routes import Dial, OwnHosts, Routes
-from condor_actors.cores.gateway.standing import GatewaySettings, Standing
-from condor_actors.daemons.gateway.way_edges import real_edges
-from condor_actors.daemons.gateway.ways import Ways
+from condor_actors.daemons.gateway.circuit_edges import real_edges
+from condor_actors.daemons.gateway.circuits import Circuits
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import AskFailed, Done
 from condor_actors.wire.blocking import Unreachable, connect
@@ -28,8 +28,8 @@ from condor_actors.wire.certificates.credentials import Credentials
 from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.partners.partner_store import Partner, partners_text
-from condor_actors.wire.relays.hop import NoWay
-from condor_actors.wire.relays.lines import WAY_LINE
+from condor_actors.wire.relays.hop import NoCircuit
+from condor_actors.wire.relays.lines import CIRCUIT_LINE
 from condor_actors.wire.relays.splice import Splice
 from tests.wire.conftest import Process
 
@@ -45,7 +45,7 @@ class Pools:
     math: Process
     node: str
     gateway: str
-    standings: tuple[Standing, Standing]
+    client_limits: tuple[ClientLimits, ClientLimits]
     routes: Routes
 
 
@@ -58,18 +58,19 @@ def credentials(files: dict[str, PoolFiles], own: str, other: str) -> Credential
     return attrs.evolve(found, partners=(partner,))
 
 
-def gateway(process: Process, other: str, at: str, known: tuple[tuple[str, int], ...]) -> tuple[str, Standing, Routes]:
+def gateway(process: Process, other: str, at: str, known: tuple[tuple[str, int], ...],
+            ) -> tuple[str, ClientLimits, Routes]:
     """Make a process its pool's gateway; its node, its accounts, and its routes."""
     routes, hosts = Routes(), OwnHosts()
     routes.configure((other,), ())
     routes.learn(attrs.evolve(each, gateways=(at,)) for each in process.office.partners())
     hosts.learn(known)
-    standing = Standing(GatewaySettings(), 1000)
-    ways = Ways(reactor, real_edges(reactor, process.office), routes, hosts, standing, lambda identity: True,
-                lambda link, number, node, refused: refused(NoWay("nobody dials here")),
+    limits = ClientLimits(GatewaySettings(), 1000)
+    circuits = Circuits(reactor, real_edges(reactor, process.office), routes, hosts, limits, lambda identity: True,
+                lambda link, number, node, refused: refused(NoCircuit("nobody dials here")),
                 lambda host: succeed(None), Logger())
-    process.office.services[WAY_LINE] = ways.way
-    return process.office.listen_tls("127.0.0.1", 0), standing, routes
+    process.office.services[CIRCUIT_LINE] = circuits.circuit
+    return process.office.listen_tls("127.0.0.1", 0), limits, routes
 
 
 @pytest.fixture
@@ -100,12 +101,12 @@ async def test_the_true_ends_know_each_other(pools: Pools) -> None:
     assert answer.message == Done(text="condor@math hello")
     assert answer.identity.name == "condor@physics"
     assert answer.identity.hosts == {"127.0.0.1%physics"}
-    assert [standing.between(name).streams for standing, name in zip(pools.standings, ("physics", "math"),
+    assert [limits.between(name).streams for limits, name in zip(pools.client_limits, ("physics", "math"),
                                                                      strict=True)] == [1, 1]
 
 
 @pytest_twisted.ensureDeferred
-async def test_who_asked_hears_why_there_is_no_way(pools: Pools) -> None:
+async def test_who_asked_hears_why_there_is_no_circuit(pools: Pools) -> None:
     host, _, port = abroad(pools.node).rpartition(":")
     answer = await pools.math.box.ask(f"{host}:{int(port[:-1]) % 60000 + 1024}>", "echo", Done())
     assert isinstance(answer.message, AskFailed)
@@ -142,7 +143,7 @@ async def test_a_partner_whose_first_gateway_is_gone_is_reached_by_its_second(po
 
 
 @pytest_twisted.ensureDeferred
-async def test_a_tool_goes_the_same_way(pools: Pools) -> None:
+async def test_a_tool_goes_by_the_same_circuit(pools: Pools) -> None:
     files = pools.files["math"]
     shown = ToolCredentials(certificate=str(files.host), key=str(files.host_key), ca=str(files.ca),
                             partners=str(files.partners), gateways=(pools.gateway,))

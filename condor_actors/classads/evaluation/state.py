@@ -33,7 +33,7 @@ class State:
         depth: Levels entered so far.
         steps: Steps taken so far (see `budget`).
         made_bytes: Bytes of what functions made so far.
-        contexts: Calls of ``evalInEachContext`` and its kin in progress; inside, records see the other ad too.
+        contexts: Calls of ``evalInEachContext`` and the like in progress; inside, records see the other ad too.
         busy: What is being evaluated: identities of record and expression, one under the other.
     """
 

@@ -11,7 +11,7 @@ ROWS = (
         "GATEWAY_HOST",
         None,
         "This pool's gateways: host, or host:port. What this machine has to say to machines of other pools goes through"
-        " the first of them that has a way. Unset: such machines are dialled.",
+        " the first of them that has a circuit. Unset: such machines are dialled.",
     ),
     integer("GATEWAY_PORT", 9619, "The port of a gateway.", low=0, high=65535, change="restart"),
     integer(

@@ -1,6 +1,6 @@
 """How a gateway reaches its partners' gateways, and which doors of its own pool partners may reach through it.
 
-Theory: of two gateways one dials the other, or both do; the links tell which can.  A way to a partner begins with a
+Theory: of two gateways one dials the other, or both do; the links tell which can.  A circuit to a partner begins with a
 connection to its gateway, made in the direction in which one can be made:
 
 ================================  ==========================================================================
@@ -12,7 +12,7 @@ no link is up, an address is      :class:`Dial` all the same: the link may be a 
 nothing                           :class:`NoRoute`
 ================================  ==========================================================================
 
-A partner may have several gateways.  What is known of them is tried in this order until one has a way; a route that
+A partner may have several gateways.  What is known of them is tried in this order until one has a circuit; a route that
 gave no answer is doubted, and comes after the others until it gives one again or its link is made anew.
 """
 
@@ -134,11 +134,11 @@ class Routes:
                     nodes.remove(node)
 
     def route(self, realm: str) -> Route:
-        """The way to a partner's gateway that is tried first."""
+        """The circuit to a partner's gateway that is tried first."""
         return self.routes(realm)[0]
 
     def routes(self, realm: str) -> tuple[Route, ...]:
-        """The ways to a partner's gateways, in the order in which they are tried; at least one."""
+        """The circuits to a partner's gateways, in the order in which they are tried; at least one."""
         objection = self.objection(realm)
         if objection:
             return (NoRoute(objection),)
@@ -174,8 +174,8 @@ class Routes:
 class OwnHosts:
     """The doors of this pool that partners may knock at: those that ads of its daemons name.
 
-    A partner's gateway names the machine and the port to which it wants a way.  Without this it could have this gateway
-    knock at any door of the network that it is in, or at one of a pool's machine that is nobody's business.
+    A partner's gateway names the machine and the port to which it wants a circuit.  Without this it could have this
+    gateway knock at any door of the network that it is in, or at one of a pool's machine that is nobody's business.
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ The first death in a row is answered at once. The n-th waits ``constant + factor
 ceiling; living longer than ``recover_s`` forgets the failures. A stop that takes longer than its time becomes a faster
 one: peaceful (no limit), graceful, fast, kill.
 
-**Source**: Condor Architecture 15.3.1; HTCondor manual, MASTER_BACKOFF_CONSTANT and its kin.
+**Source**: Condor Architecture 15.3.1; HTCondor manual, MASTER_BACKOFF_CONSTANT and the like.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import attrs
 
 from condor_actors.config.settings import setting
 from condor_actors.cores.negotiator.group_quotas import GroupTree
-from condor_actors.cores.negotiator.purse import SLICE_S
+from condor_actors.cores.negotiator.time_budget import SLICE_S
 
 __all__ = ["CycleRules", "CycleSettings"]
 

@@ -10,8 +10,8 @@ otherwise small shares would never be served.
 Theory, by index (UP_DOWN, UPDATE_PRIO): the user with the lowest index gets one slot, which makes its index worse by a
 step for the rest of the cycle; then the next.
 
-A user whose purse (:mod:`condor_actors.cores.negotiator.purse`) is empty is put off: what is left is neither served nor
-refused, and the others go on.  One who was put off before is served after the others of a spin.
+A user whose budget (:mod:`condor_actors.cores.negotiator.time_budget`) is empty is put off: what is left is neither
+served nor refused, and the others go on.  One who was put off before is served after the others of a spin.
 
 Users of other pools come after all of this one, unless their pool's terms have them alike
 (:mod:`condor_actors.cores.negotiator.lending`).
@@ -34,7 +34,7 @@ from condor_actors.cores.negotiator.candidates import Candidate
 from condor_actors.cores.negotiator.concurrency_limits import ConcurrencyLimits
 from condor_actors.cores.negotiator.group_quotas import GroupBudget
 from condor_actors.cores.negotiator.matchmaking import PUT_OFF, SHARE_USED_UP, Matchmaker, Pick, Request
-from condor_actors.cores.negotiator.purse import Purse
+from condor_actors.cores.negotiator.time_budget import TimeBudget
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy
 
 __all__ = ["Placement", "Rejected", "FairShareAllocator", "UserTurn"]
@@ -57,7 +57,7 @@ class UserTurn:
         requests: (where from, request) in the order in which they are to be served.
         gained: weight won in this cycle; slots: how many.
         at: the request that is served next.
-        purse: what serving it may take now; put_off: it was not enough.
+        budget: what serving it may take now; put_off: it was not enough.
         is_slow: it was not enough in an earlier turn or cycle.
     """
 
@@ -69,7 +69,7 @@ class UserTurn:
     gained: float = 0.0
     slots: int = 0
     at: int = 0
-    purse: Purse = attrs.field(factory=Purse)
+    budget: TimeBudget = attrs.field(factory=TimeBudget)
     put_off: bool = False
     is_slow: bool = False
 
@@ -194,9 +194,9 @@ class FairShareAllocator:
                 return False
             return given + weight <= allowance + EPSILON or (at_least_one and given == 0.0)
 
-        with turn.purse as purse:
+        with turn.budget as budget:
             while not turn.done and most > 0:
-                if not purse.has_more():
+                if not budget.has_more():
                     turn.put_off = True
                     break
                 source, request = turn.requests[turn.at]
@@ -221,14 +221,14 @@ class FairShareAllocator:
                 self._reject(turn, source, request, why)
                 return None, False
         pick, causes = self.matchmaker.choose(request, permitted, lambda candidate: self._may_displace(turn, candidate),
-                                              turn.purse)
+                                              turn.budget)
         if pick is None:
             if causes.get(SHARE_USED_UP):
                 return None, True
             if causes.get(PUT_OFF):
                 turn.put_off = True
                 return None, True
-            causes = self.matchmaker.why_not(request, turn.purse)
+            causes = self.matchmaker.why_not(request, turn.budget)
             self._reject(turn, source, request, _sentence(causes), causes)
             return None, False
         self._take(turn, source, request, pick)

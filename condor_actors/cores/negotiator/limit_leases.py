@@ -4,7 +4,7 @@ Theory: a lease keeps the value that was in force before it, with the record of 
 that is killed; when its time is over, or when it is cancelled, that value comes back.  While there is one, the value
 is not set in another way: what was set would be lost when the lease ends.
 
-**Source**: the manual, condor_userprio (``-duration``, ``-cancelceilinglease`` and its kin).
+**Source**: the manual, condor_userprio (``-duration``, ``-cancelceilinglease`` and the like).
 """
 
 from __future__ import annotations

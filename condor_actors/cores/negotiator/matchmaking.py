@@ -28,8 +28,8 @@ from condor_actors.cores.negotiator.candidates import NO_PREEMPTION, Candidate, 
 from condor_actors.cores.negotiator.lending import NOT_LENT, Lending
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.pool_view import COUNTED, Handout, PoolView
-from condor_actors.cores.negotiator.purse import Purse
 from condor_actors.cores.negotiator.reservations import Reservations
+from condor_actors.cores.negotiator.time_budget import TimeBudget
 from condor_actors.messages.realm import MARK
 
 __all__ = ["PUT_OFF", "SHARE_USED_UP", "MatchSettings", "Matchmaker", "Pick", "Request"]
@@ -64,7 +64,7 @@ class Request:
         causes: slots by why they do not fit.
         limits: the concurrency limits that each of its jobs holds.
         avoided: startds that the schedd cannot reach.
-        hurried: the purse ended the look at the candidates.
+        hurried: the budget ended the look at the candidates.
         costs: what the job takes, by the resources a slot counts, where that does not depend on the slot.
     """
 
@@ -128,20 +128,20 @@ class Matchmaker:
     # ---- choosing
 
     def choose(self, request: Request, permitted: Callable[[float], bool], may_displace: Callable[[Candidate], bool],
-               purse: Purse | None = None) -> tuple[Pick | None, Counter[str]]:
+               budget: TimeBudget | None = None) -> tuple[Pick | None, Counter[str]]:
         """The best slot for one job of a request.
 
         Args:
             request: the job.
             permitted: whether the submitter may have another piece of that weight.
             may_displace: asked once more before someone is displaced.
-            purse: the submitter's; None: as long as it takes.
+            budget: the submitter's; None: as long as it takes.
 
         Returns:
-            The pick and, when there is none, how many slots were refused for which cause; ``PUT_OFF`` when the purse
+            The pick and, when there is none, how many slots were refused for which cause; ``PUT_OFF`` when the budget
             did not do.
         """
-        heap = self._heap_of(request, purse or Purse())
+        heap = self._heap_of(request, budget or TimeBudget())
         if heap is None:
             return None, Counter({PUT_OFF: 1})
         aside: list[Entry] = []
@@ -191,13 +191,13 @@ class Matchmaker:
     def _may_have(self, request: Request, candidate: Candidate) -> bool:
         return self.reservations.may_use(candidate.ad.get_str("Machine"), request.submitter)
 
-    def _heap_of(self, request: Request, purse: Purse) -> list[Entry] | None:
-        """The candidates that fit; None: the purse did not do for a look at all of them, a full one may."""
+    def _heap_of(self, request: Request, budget: TimeBudget) -> list[Entry] | None:
+        """The candidates that fit; None: the budget did not do for a look at all of them, a full one may."""
         candidates = self.candidates
         if request.heap is None:
-            return self._first_look(request, purse)
+            return self._first_look(request, budget)
         heap = request.heap
-        while request.seen < len(candidates.changes) and purse.has_more():
+        while request.seen < len(candidates.changes) and budget.has_more():
             changed = candidates.changes[request.seen]
             request.seen += 1
             if not changed.gone and candidates.fits(request.ad, changed):
@@ -206,24 +206,24 @@ class Matchmaker:
                     heappush(heap, entry)
         return heap
 
-    def _first_look(self, request: Request, purse: Purse) -> list[Entry] | None:
-        """Judge the candidates; where not even a full purse does for all, those looked at must do."""
+    def _first_look(self, request: Request, budget: TimeBudget) -> list[Entry] | None:
+        """Judge the candidates; where not even a full budget does for all, those looked at must do."""
         candidates = self.candidates
-        is_fresh = purse.is_fresh()
+        is_fresh = budget.is_fresh()
         self._prepare(request)
-        fitting = candidates.fitting(request.ad, purse.has_more)
+        fitting = candidates.fitting(request.ad, budget.has_more)
         request.fitted, request.looked_at = len(fitting), len(candidates)
         heap: list[Entry] = []
         if request.rank is None and not request.dependent:
             heap = [each.entry for each in fitting if each.entry is not None]
             fitting = [each for each in fitting if each.entry is None] if len(heap) < len(fitting) else []
         for each in fitting:
-            if not purse.has_more():
+            if not budget.has_more():
                 break
             entry = self._judge(request, each)
             if entry is not None:
                 heap.append(entry)
-        request.hurried = not purse.has_more()
+        request.hurried = not budget.has_more()
         if request.hurried and not is_fresh:
             return None
         heapify(heap)
@@ -231,14 +231,14 @@ class Matchmaker:
         request.seen = len(candidates.changes)
         return heap
 
-    def why_not(self, request: Request, purse: Purse | None = None) -> Counter[str]:
-        """Slots by why they do not fit, counted when a request found nothing, as far as the purse does for that."""
+    def why_not(self, request: Request, budget: TimeBudget | None = None) -> Counter[str]:
+        """Slots by why they do not fit, counted when a request found nothing, as far as the budget does for that."""
         causes = Counter(request.causes)
         not_fitting = request.looked_at - request.fitted
         if request.hurried:  # another look would take as long
             causes[NOT_LOOKED_AT] += not_fitting
             return causes
-        by_job, by_slot = self.candidates.refusals(request.ad, not_fitting, (purse or Purse()).has_more)
+        by_job, by_slot = self.candidates.refusals(request.ad, not_fitting, (budget or TimeBudget()).has_more)
         if by_job + by_slot < not_fitting:
             causes[NOT_COUNTED] += not_fitting - by_job - by_slot
         if by_job:

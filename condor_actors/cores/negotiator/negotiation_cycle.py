@@ -13,7 +13,7 @@ state          what begins or ends it
 ``GATHERING``  until all asked have answered, or the timer ``patience`` runs out; what happens meanwhile asks for
                another cycle afterwards.  A schedd is asked for as many requests as there are slots to give; when
                these are decided and slots are left, the cycle goes on with a further round; and so it does for
-               users whose requests take long (:mod:`condor_actors.cores.negotiator.purse`), when the others have
+               users whose requests take long (:mod:`condor_actors.cores.negotiator.time_budget`), when the others have
                been told (timer ``further``)
 =============  ===================================================================================================
 
@@ -42,10 +42,10 @@ from condor_actors.cores.negotiator.group_quotas import GroupBudget
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.matchmaking import PUT_OFF, SHARE_USED_UP, Matchmaker, Request
 from condor_actors.cores.negotiator.pool_view import HANDOUT_S, HARD, NONE, PoolView, Submitter
-from condor_actors.cores.negotiator.purse import Purse
 from condor_actors.cores.negotiator.refusals import Refusals
 from condor_actors.cores.negotiator.reservations import Reservations
 from condor_actors.cores.negotiator.significant_attributes import SignificantAttributes
+from condor_actors.cores.negotiator.time_budget import TimeBudget
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy
 from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, SetTimer
 from condor_actors.messages.envelope import Address, AskFailed, Refused
@@ -308,7 +308,7 @@ class NegotiationCycle:
         late: dict[str, list[Request]] = {}
         over = self._wished == HARD or now_s - gathering.began_s >= settings.longest_s
         for turn in turns:
-            used_s = gathering.used_s[turn.name] = gathering.used_s.get(turn.name, 0.0) + turn.purse.used_s
+            used_s = gathering.used_s[turn.name] = gathering.used_s.get(turn.name, 0.0) + turn.budget.used_s
             if not turn.put_off:
                 continue
             self._slow.add(turn.name)
@@ -399,7 +399,7 @@ class NegotiationCycle:
                     holding=(record.holding if record is not None else 0.0)
                     + gathering.gained.get(submitter.name, 0.0),
                     ceiling=record.ceiling if record is not None else -1.0, is_slow=submitter.name in self._slow,
-                    purse=Purse(min(self.settings.slice_s, self.settings.submitter_s), self._stopwatch),
+                    budget=TimeBudget(min(self.settings.slice_s, self.settings.submitter_s), self._stopwatch),
                 )
             for request in requests:
                 request.priority = turn.priority

@@ -16,7 +16,7 @@ continue             –       –       –       –         –       –    
 vacate, vacate-fast  –       vacate  –       –         –       vacate       vacate
 ===================  ======= ======= ======= ========= ======= ============ =========
 
-**Source**: the manual's ``JobStatus`` attribute and the pages of ``condor_rm``, ``condor_hold`` and their kin.
+**Source**: the manual's ``JobStatus`` attribute and the pages of ``condor_rm``, ``condor_hold`` and the like.
 """
 
 from __future__ import annotations

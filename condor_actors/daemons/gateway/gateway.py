@@ -2,9 +2,9 @@
 
 Theory: machines of two pools that lend each other machines need not reach one another.  Each reaches its own gateway,
 and one of the two gateways the other.  The actor keeps the links to the partners' gateways and knows the pool's
-machines; the ways themselves are made in :mod:`condor_actors.daemons.gateway.ways`.  A gateway keeps nothing on disk:
-one that was killed and started again relays at once what is requested, and clients that had a connection through it
-dial again.
+machines; the circuits themselves are made in :mod:`condor_actors.daemons.gateway.circuits`.  A gateway keeps nothing
+on disk: one that was killed and started again relays at once what is requested, and clients that had a connection
+through it dial again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from condor_actors.actors import Actor, World
 from condor_actors.addresses import BadAddress, split_address
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.cores.gateway.client_limits import ClientLimits, GatewaySettings
 from condor_actors.cores.gateway.routes import OwnHosts, Routes
-from condor_actors.cores.gateway.standing import GatewaySettings, Standing
 from condor_actors.daemons.advertiser import COLLECTOR
-from condor_actors.daemons.gateway.way_edges import WayEdges, real_edges
-from condor_actors.daemons.gateway.ways import Ways
+from condor_actors.daemons.gateway.circuit_edges import CircuitEdges, real_edges
+from condor_actors.daemons.gateway.circuits import Circuits
 from condor_actors.daemons.master_settings import collectors_of
 from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
 from condor_actors.messages.envelope import (
@@ -39,11 +39,11 @@ from condor_actors.messages.envelope import (
     Refused,
     TimerFired,
 )
-from condor_actors.messages.flock import AnnounceGateway, GatewayState, OpenWay, PartnerState, QueryGateway
+from condor_actors.messages.flock import AnnounceGateway, GatewayState, OpenCircuit, PartnerState, QueryGateway
 from condor_actors.messages.pool import PartnersKnown
 from condor_actors.wire.admission import RESERVED_DESCRIPTORS
-from condor_actors.wire.relays.hop import NoWay
-from condor_actors.wire.relays.ways import GATEWAY_ROLE
+from condor_actors.wire.relays.dialing import GATEWAY_ROLE
+from condor_actors.wire.relays.hop import NoCircuit
 
 __all__ = ["ACTOR", "GatewayDaemon", "make_daemon"]
 
@@ -101,7 +101,7 @@ class GatewayActor(Actor):
                 self.daemon.routes.down(node, reason)
             case AnnounceGateway():
                 self._announced(delivery)
-            case OpenWay():
+            case OpenCircuit():
                 self._open(delivery)
             case QueryGateway():
                 self.context.reply(delivery, self.daemon.state())
@@ -119,7 +119,7 @@ class GatewayActor(Actor):
         for node in gone:
             self.context.unwatch(node)
             daemon.routes.down(node, "it is no partner's any more")
-        daemon.ways.cut(lambda realm: not daemon.routes.objection(realm))
+        daemon.circuits.cut(lambda realm: not daemon.routes.objection(realm))
 
     def _announce(self, node: str) -> None:
         realm = self.daemon.routes.realm_of(node)
@@ -140,7 +140,7 @@ class GatewayActor(Actor):
     def _announced(self, delivery: Delivery) -> None:
         identity = delivery.identity
         if not self._is_gateway(identity):
-            self.context.reply(delivery, Refused(code="denied", text="only a partner's gateway is asked for ways"))
+            self.context.reply(delivery, Refused(code="denied", text="only a partner's gateway is asked for circuits"))
             return
         self.context.log.info("the gateway of {realm} has dialled", realm=identity.realm)
         self.daemon.routes.announced(identity.realm, delivery.sender.node)
@@ -153,20 +153,20 @@ class GatewayActor(Actor):
     def _open(self, delivery: Delivery) -> None:
         wanted, identity, node = delivery.message, delivery.identity, delivery.sender.node
         if not self._is_gateway(identity) or self.daemon.routes.realm_of(node) != identity.realm:
-            self.context.reply(delivery, Refused(code="denied", text="only a partner's gateway has ways brought"))
+            self.context.reply(delivery, Refused(code="denied", text="only a partner's gateway has circuits brought"))
             return
-        bringing = self.daemon.ways.bring(identity, node, wanted.way, wanted.node)
+        bringing = self.daemon.circuits.bring(identity, node, wanted.circuit, wanted.node)
         bringing.addCallbacks(lambda _: Done(), lambda failure: Refused(code="not-found", text=str(failure.value)))
         self.context.defer_to_turn(bringing, lambda answer: self.context.reply(delivery, answer))
 
-    def ask_back(self, link: str, number: str, node: str, refused: Callable[[NoWay], None]) -> None:
-        """Have the gateway that dialled us bring a way."""
+    def ask_back(self, link: str, number: str, node: str, refused: Callable[[NoCircuit], None]) -> None:
+        """Have the gateway that dialled us bring a circuit."""
         def answered(answer: Delivery) -> None:
             if not isinstance(answer.message, Done):
                 text = getattr(answer.message, "text", "") or "its gateway does not answer"
-                refused(NoWay(text, is_answer=isinstance(answer.message, Refused)))
+                refused(NoCircuit(text, is_answer=isinstance(answer.message, Refused)))
 
-        self.context.ask(Address(link, ACTOR), OpenWay(way=number, node=node), timeout_s=BRING_S, then=answered)
+        self.context.ask(Address(link, ACTOR), OpenCircuit(circuit=number, node=node), timeout_s=BRING_S, then=answered)
 
     # ---- the pool's daemons
 
@@ -229,24 +229,24 @@ class GatewayDaemon:
 
     name = "gateway"
 
-    def __init__(self, config: Config, world: World, edges: WayEdges) -> None:
+    def __init__(self, config: Config, world: World, edges: CircuitEdges) -> None:
         self.world: Any = world
         self.system = world.make_system()
         self.collectors = collectors_of(config)
         self.routes, self.hosts = Routes(), OwnHosts()
         room = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_DESCRIPTORS) // 2
-        self.standing = Standing(config.settings(GatewaySettings), room)
-        self.ways = Ways(world.reactor_time, edges, self.routes, self.hosts, self.standing, self._may_ask,
+        self.limits = ClientLimits(config.settings(GatewaySettings), room)
+        self.circuits = Circuits(world.reactor_time, edges, self.routes, self.hosts, self.limits, self._may_ask,
                          self._ask_back, self._look, world.log, self._denied)
         self.reconfigure(config)
 
-    def way(self, identity: Identity) -> IProtocol:
-        """The protocol of who wants a way."""
-        return self.ways.way(identity)
+    def circuit(self, identity: Identity) -> IProtocol:
+        """The protocol of who wants a circuit."""
+        return self.circuits.circuit(identity)
 
-    def way_back(self, identity: Identity) -> IProtocol:
+    def circuit_back(self, identity: Identity) -> IProtocol:
         """The protocol of a partner's gateway that brings one."""
-        return self.ways.way_back(identity)
+        return self.circuits.circuit_back(identity)
 
     def _may_ask(self, identity: Identity) -> bool:
         return "shadow" in identity.roles or bool(self.world.authorize(identity, Level.READ))
@@ -255,10 +255,10 @@ class GatewayDaemon:
         actor = self.system.actor(ACTOR)
         return actor if isinstance(actor, GatewayActor) else None
 
-    def _ask_back(self, link: str, number: str, node: str, refused: Callable[[NoWay], None]) -> None:
+    def _ask_back(self, link: str, number: str, node: str, refused: Callable[[NoCircuit], None]) -> None:
         actor = self._actor()
         if actor is None:
-            refused(NoWay("this gateway is starting"))
+            refused(NoCircuit("this gateway is starting"))
         else:
             actor.context.as_turn(actor.ask_back)(link, number, node, refused)
 
@@ -266,7 +266,7 @@ class GatewayDaemon:
         """A partner's gateway wanted what it does not get: for the audit log."""
         witness = self.system.witness
         if witness is not None:
-            witness.refused_at_door("", identity, OpenWay.KIND, Refused(code="denied", text=text))
+            witness.refused_at_door("", identity, OpenCircuit.KIND, Refused(code="denied", text=text))
 
     def _look(self, door: tuple[str, int]) -> Deferred[None]:
         actor = self._actor()
@@ -283,7 +283,7 @@ class GatewayDaemon:
 
     def _partner(self, name: str) -> PartnerState:
         is_reached, route = self.routes.described(name)
-        traffic, (out, back) = self.standing.between(name), self.ways.open_bytes(name)
+        traffic, (out, back) = self.limits.between(name), self.circuits.open_bytes(name)
         return PartnerState(
             name=name, route=route, is_reached=is_reached, streams=traffic.streams, opening=traffic.opening,
             carried=traffic.carried, refused=traffic.refused, bytes_out=traffic.bytes_out + out,
@@ -296,24 +296,24 @@ class GatewayDaemon:
         self.system.spawn(ACTOR, lambda: GatewayActor(self))
 
     def stop(self, graceful: bool) -> Deferred[None]:
-        """The ways end with the process; who had them dials again."""
-        self.ways.cut(lambda _: False)
+        """The circuits end with the process; who had them dials again."""
+        self.circuits.cut(lambda _: False)
         return succeed(None)
 
     def reconfigure(self, config: Config) -> None:
-        """Limits, and whose ways are carried."""
-        self.standing.settings = config.settings(GatewaySettings)
+        """Limits, and whose circuits are carried."""
+        self.limits.settings = config.settings(GatewaySettings)
         self.routes.configure(config.list_of("FLOCK_FROM"), config.list_of("FLOCK_TO"))
-        self.ways.cut(lambda realm: not self.routes.objection(realm))
+        self.circuits.cut(lambda realm: not self.routes.objection(realm))
 
     def ad(self) -> ClassAd:
         """For ``condor_ping`` and its like."""
-        streams = sum(each.streams for each in self.standing.traffic.values())
+        streams = sum(each.streams for each in self.limits.traffic.values())
         return ClassAd({"MyType": "Gateway", "Name": "gateway", "MyAddress": self.world.post.public_node,
                         "Streams": streams})
 
 
-def make_daemon(config: Config, world: World, edges: WayEdges | None = None) -> GatewayDaemon:
+def make_daemon(config: Config, world: World, edges: CircuitEdges | None = None) -> GatewayDaemon:
     """The gateway, not started.
 
     Args:

@@ -397,7 +397,7 @@ def _flags(letters: str) -> int:
 
 
 def _facts(facts: os.stat_result) -> bytes:
-    """A line as ``stat`` and its kin answer it."""
+    """A line as ``stat`` and the like answer it."""
     return b" ".join(b"%d" % number for number in (
         facts.st_dev, facts.st_ino, facts.st_mode, facts.st_nlink, facts.st_uid, facts.st_gid, facts.st_rdev,
         facts.st_size, facts.st_blksize, facts.st_blocks, int(facts.st_atime), int(facts.st_mtime),

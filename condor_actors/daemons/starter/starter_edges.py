@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.classads import Expr
 from condor_actors.config.settings import setting
-from condor_actors.cores.starter.run_owner import DomainTrust
+from condor_actors.cores.starter.run_account import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
 from condor_actors.daemons.starter.chirp_service import ChirpService
 from condor_actors.daemons.starter.container_launch import isolation_of

@@ -12,7 +12,7 @@ from condor_actors.actors import World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.starter.chirp_session import ChirpSettings
-from condor_actors.cores.starter.run_owner import DomainTrust
+from condor_actors.cores.starter.run_account import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings
 from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
 from condor_actors.daemons.starter.run_streams import accept_stream

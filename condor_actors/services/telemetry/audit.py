@@ -29,8 +29,8 @@ from typing import Any
 import attrs
 
 from condor_actors.config import Config
+from condor_actors.messages.audited_actions import AUDITED_ACTIONS, audited_action_of
 from condor_actors.messages.codec import message_class
-from condor_actors.messages.deeds import DEEDS, deed_of
 from condor_actors.messages.envelope import Delivery, Identity, Refused
 from condor_actors.services.telemetry.logs import log_name
 from condor_actors.store.audit_file import AuditFile, audit_line
@@ -93,25 +93,25 @@ class AuditLog:
 
     def sees(self, delivery: Delivery) -> bool:
         """See :class:`~condor_actors.actors.witness.Witness`."""
-        return getattr(delivery.message, "KIND", "") in DEEDS
+        return getattr(delivery.message, "KIND", "") in AUDITED_ACTIONS
 
     def answered(self, delivery: Delivery, answer: Any) -> None:
         """See :class:`~condor_actors.actors.witness.Witness`."""
-        deed = deed_of(delivery.message)
-        if deed is None:
+        audited = audited_action_of(delivery.message)
+        if audited is None:
             return
         result, detail = _result(answer)
-        self._note(delivery.identity, delivery.sender.node, type(delivery.message).LEVEL, *deed, result, detail)
+        self._note(delivery.identity, delivery.sender.node, type(delivery.message).LEVEL, *audited, result, detail)
 
     def refused_at_door(self, node: str, identity: Identity, kind: str, refusal: Refused) -> None:
         """See :class:`~condor_actors.actors.witness.Witness`."""
-        if refusal.code != "denied" and kind not in DEEDS:
+        if refusal.code != "denied" and kind not in AUDITED_ACTIONS:
             return
         cls = message_class(kind, 1)
-        deed = DEEDS.get(kind)
+        audited = AUDITED_ACTIONS.get(kind)
         action = kind if cls is not None else "unknown"
-        if deed is not None:
-            action = deed.action.replace("{", "").replace("}", "")
+        if audited is not None:
+            action = audited.action.replace("{", "").replace("}", "")
         self._note(identity, node, getattr(cls, "LEVEL", "none"), action, "", refusal.code, refusal.text)
 
     def event(self, action: str, who: str, *, object_: str = "", result: str = "ok", detail: str = "") -> None:

@@ -305,10 +305,10 @@ class Checkers:
         for schedd in actor.known.schedds.values():
             machine = self._pool.machines.get(schedd.name.rpartition("@")[2])
             for process in machine.processes.values() if machine is not None else ():
-                desk = process.system.actor("schedd") if process.system is not None else None
-                if not isinstance(desk, ScheddActor):
+                queue_actor = process.system.actor("schedd") if process.system is not None else None
+                if not isinstance(queue_actor, ScheddActor):
                     continue
-                queue = desk.core.context.queue
+                queue = queue_actor.core.context.queue
                 if (not schedd.is_whole or len(rows) > MOST_ROWS
                         or schedd.token != f"{queue.changes.life}/{queue.changes.number}"):
                     continue

@@ -106,7 +106,7 @@ AMBUSHES = {
                     "run.RunBegan", "run.RunExited", "run.RunProgress", "run.StopRun"),
     "negotiator": ("negotiate.ResourceRequests", "advertise.AdsChanged"),
     "collector": ("advertise.UpdateAd", "advertise.SubscribeAds"),
-    "gateway": ("flock.AnnounceGateway", "flock.OpenWay", "advertise.AdsPage"),
+    "gateway": ("flock.AnnounceGateway", "flock.OpenCircuit", "advertise.AdsPage"),
 }
 """What each daemon may be ambushed with."""
 

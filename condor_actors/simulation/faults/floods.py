@@ -1,12 +1,12 @@
-"""A partner's gateway that asks for more ways than it may have, and keeps those that it gets."""
+"""A partner's gateway that asks for more circuits than it may have, and keeps those that it gets."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.simulation.world.relays import Asking
-from condor_actors.wire.relays.lines import WAY_LINE, words
-from condor_actors.wire.relays.ways import GATEWAY_ROLE, WAY_S
+from condor_actors.wire.relays.dialing import CIRCUIT_S, GATEWAY_ROLE
+from condor_actors.wire.relays.lines import CIRCUIT_LINE, words
 
 if TYPE_CHECKING:
     from condor_actors.simulation.world.machine import SimulatedMachine
@@ -18,7 +18,7 @@ EACH_S = 0.025
 
 
 def flood(pool: Pool, machine: SimulatedMachine, other: SimulatedMachine, until_s: float) -> None:
-    """Have the gateway of a machine ask another's for ways to the collector there, forty each second.
+    """Have the gateway of a machine ask another's for circuits to the collector there, forty each second.
 
     Args:
         until_s: simulated; then it lets go of what it has.
@@ -37,7 +37,7 @@ def flood(pool: Pool, machine: SimulatedMachine, other: SimulatedMachine, until_
             for end in got:
                 end.close()
         else:
-            asking = Asking(post, gateway, words(WAY_LINE, collector), GATEWAY_ROLE, WAY_S)
+            asking = Asking(post, gateway, words(CIRCUIT_LINE, collector), GATEWAY_ROLE, CIRCUIT_S)
             asking.found.addCallbacks(got.append, lambda failure: None)
             process.clock.callLater(EACH_S, ask)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["PartnerChecker"]
 
 GRACE_S = 5.0
-"""What a partner may have saved up, and a little: seconds' worth of ways."""
+"""What a partner may have saved up, and a little: seconds' worth of circuits."""
 
 
 class PartnerChecker:
@@ -73,13 +73,13 @@ class PartnerChecker:
                         self._look_at(process, daemon)
 
     def _look_at(self, process: Process, daemon: GatewayDaemon) -> None:
-        settings, now_s, post = daemon.standing.settings, process.clock.seconds(), process.post
+        settings, now_s, post = daemon.limits.settings, process.clock.seconds(), process.post
         assert post is not None
         for realm, taken in post.accepted.items():
-            account = daemon.standing._accounts.get(realm)
+            account = daemon.limits._accounts.get(realm)
             streams = account.streams if account is not None else 0
             before_s, before = self._taken.get((process.title, realm, process.pid), (process.birth_s, 0))
             self._taken[process.title, realm, process.pid] = now_s, taken
             if streams > settings.most_streams or taken - before > settings.most_per_s * (now_s - before_s + GRACE_S):
-                self._pool.violate(f"{process.title} carries {streams} ways that {realm} wanted, and took "
+                self._pool.violate(f"{process.title} carries {streams} circuits that {realm} wanted, and took "
                                    f"{taken - before} in {now_s - before_s:.0f} s")

@@ -45,7 +45,7 @@ from condor_actors.simulation.world.machine import (
 from condor_actors.simulation.world.post import SimulatedPost
 from condor_actors.simulation.world.relays import simulated_edges
 from condor_actors.userlog.writer import UserLogs
-from condor_actors.wire.relays.lines import BACK_LINE, WAY_LINE
+from condor_actors.wire.relays.lines import BACK_LINE, CIRCUIT_LINE
 
 if TYPE_CHECKING:
     from condor_actors.simulation.world.process import Process
@@ -233,9 +233,9 @@ def _gateway(process: Process, config: Config, argument: str) -> Any:
     post = process.post
     assert post is not None
     daemon = gateway.make_daemon(config, world, simulated_edges(post))
-    wanted: Any = daemon.ways.wanted
-    brought: Any = daemon.ways.brought
-    post.asked_for.update({WAY_LINE: wanted, BACK_LINE: brought})
+    wanted: Any = daemon.circuits.wanted
+    brought: Any = daemon.circuits.brought
+    post.asked_for.update({CIRCUIT_LINE: wanted, BACK_LINE: brought})
     return daemon
 
 

@@ -31,7 +31,7 @@ from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.messages.realm import MARK, abroad
 from condor_actors.simulation.world.clock import HeapClock
 from condor_actors.wire.link import Link
-from condor_actors.wire.relays.ways import CONNECT_S
+from condor_actors.wire.relays.dialing import CONNECT_S
 
 if TYPE_CHECKING:
     from condor_actors.simulation.world.post import SimulatedPost

@@ -1,10 +1,10 @@
-"""Ways through gateways on the simulated network.
+"""Circuits through gateways on the simulated network.
 
-Theory: what a gateway decides and how it makes ways is the production's (:mod:`condor_actors.daemons.gateway`); here is
-what it makes them of.  A way is three connections of the network, from a process to its gateway, between the two
-gateways, and from the second to the other process; each is cut, slow or reset for itself and ends with its processes.
-The gateways pass frames on.  When there is a way, the two true ends shake hands over it as TLS does and become the ends
-of a link: only they know what is said.
+Theory: what a gateway decides and how it makes circuits is the production's (:mod:`condor_actors.daemons.gateway`);
+here is what it makes them of.  A circuit is three connections of the network, from a process to its gateway, between
+the two gateways, and from the second to the other process; each is cut, slow or reset for itself and ends with its
+processes. The gateways pass frames on.  When there is a circuit, the two true ends shake hands over it as TLS does and
+become the ends of a link: only they know what is said.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IProtocol
 from twisted.python.failure import Failure
 
-from condor_actors.daemons.gateway.way_edges import HOP_S, WayEdges
+from condor_actors.daemons.gateway.circuit_edges import HOP_S, CircuitEdges
 from condor_actors.messages.envelope import Identity
 from condor_actors.simulation.world.network import End, end_of, pool_of, seen_at, seen_from
 from condor_actors.wire.nodes import TlsNode
-from condor_actors.wire.relays.hop import NoWay
-from condor_actors.wire.relays.lines import RELAYED_LINE, WAY_LINE, YES, answer_of, no, words
+from condor_actors.wire.relays.dialing import CIRCUIT_S, CONNECT_S, GATEWAY_ROLE, first_circuit
+from condor_actors.wire.relays.hop import NoCircuit
+from condor_actors.wire.relays.lines import CIRCUIT_LINE, RELAYED_LINE, YES, answer_of, no, words
 from condor_actors.wire.relays.socket_handover import READY
-from condor_actors.wire.relays.ways import CONNECT_S, GATEWAY_ROLE, WAY_S, first_way
 
 if TYPE_CHECKING:
     from condor_actors.simulation.world.post import SimulatedPost
@@ -46,7 +46,7 @@ def _size(frame: Any) -> int:
 
 
 class BareEnd(End):
-    """An end without a link: of a question for a way, or of a way that a gateway passes on.
+    """An end without a link: of a question for a circuit, or of a circuit that a gateway passes on.
 
     What comes before anybody takes it is kept.
     """
@@ -108,7 +108,7 @@ class Asking:
     """One question for a bare connection: see :func:`condor_actors.wire.relays.hop.hop`.
 
     Attributes:
-        found: fires with the end, or fails with ``NoWay``.
+        found: fires with the end, or fails with ``NoCircuit``.
     """
 
     def __init__(self, post: SimulatedPost, node: str, said: bytes, role: str, patience_s: float) -> None:
@@ -146,7 +146,7 @@ class Asking:
     def _fail(self, reason: str) -> None:
         if not self._over:
             self._stop()
-            self.found.errback(NoWay(f"{self._node}: {reason}"))
+            self.found.errback(NoCircuit(f"{self._node}: {reason}"))
 
     def _stop(self) -> None:
         self._over = True
@@ -231,13 +231,13 @@ class AskedBarely:
 
 def through_gateways(post: SimulatedPost, node: str) -> Deferred[IProtocol]:
     """Dial a machine of another pool: fires with the link's broker."""
-    said = words(WAY_LINE, node)
+    said = words(CIRCUIT_LINE, node)
 
     def through(gateway: TlsNode) -> Deferred[Any]:
-        return Asking(post, str(gateway), said, GATEWAY_ROLE, WAY_S).found
+        return Asking(post, str(gateway), said, GATEWAY_ROLE, CIRCUIT_S).found
 
-    way: Deferred[Any] = first_way(post.gateways, through)
-    return way.addCallback(lambda end: _greet(post, node, end))
+    circuit: Deferred[Any] = first_circuit(post.gateways, through)
+    return circuit.addCallback(lambda end: _greet(post, node, end))
 
 
 def _greet(post: SimulatedPost, node: str, end: BareEnd) -> Deferred[IProtocol]:
@@ -313,8 +313,8 @@ class BareSplice:
             end.close()
 
 
-def simulated_edges(post: SimulatedPost) -> WayEdges:
-    """The edges of a gateway's ways on the simulated network."""
+def simulated_edges(post: SimulatedPost) -> CircuitEdges:
+    """The edges of a gateway's circuits on the simulated network."""
     clock = post.process.clock
 
     def first_byte(end: Any, patience_s: float, then: Callable[[Any], None]) -> None:
@@ -332,5 +332,5 @@ def simulated_edges(post: SimulatedPost) -> WayEdges:
     def splice(first: Any, second: Any, ended: Callable[[], None]) -> Any:
         return BareSplice(first, second, ended)
 
-    return WayEdges(hop=lambda node, said, role: Asking(post, node, said, role, HOP_S).found, first_byte=first_byte,
+    return CircuitEdges(hop=lambda node, said, role: Asking(post, node, said, role, HOP_S).found, first_byte=first_byte,
                     splice=splice, new_number=post.process.new_secret)

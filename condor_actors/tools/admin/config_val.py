@@ -1,6 +1,6 @@
 """condor_config_val: what the configuration says, where it says so, and what a daemon of the pool goes by.
 
-Values come from this machine's files, or with a location option from a living daemon, where ``-set`` and its kin also
+Values come from this machine's files, or with a location option from a living daemon, where ``-set`` and the like also
 change them. Words and exit codes are those of HTCondor's manual page; ``-help NAME`` and ``-unused`` without a daemon
 are ours.
 """

@@ -233,7 +233,7 @@ def make_token(config: Config, files: PoolFiles, *, roles: Sequence[str], life_s
         PoolToolError: nobody says where the central manager is.
         AuthorityError: the pool's authority is not here.
     """
-    from condor_actors.tools.lib.own_deeds import note_deed
+    from condor_actors.tools.lib.tool_audit import note_tool_action
     from condor_actors.wire.certificates.authority import Authority, fingerprint
     from condor_actors.wire.nodes import tls_node
     from condor_actors.wire.tokens import TokenStore
@@ -242,7 +242,7 @@ def make_token(config: Config, files: PoolFiles, *, roles: Sequence[str], life_s
     address = address or next(iter(config.list_of("COLLECTOR_HOST")), "")
     if not address:
         raise PoolToolError("COLLECTOR_HOST is not set; say --address HOST[:PORT]")
-    note_deed(config, "issue-join-token", f"roles={','.join(roles)} lifetime_s={life_s:.0f} stay_s={stay_s:.0f}")
+    note_tool_action(config, "issue-join-token", f"roles={','.join(roles)} lifetime_s={life_s:.0f} stay_s={stay_s:.0f}")
     node = tls_node(address, config.integer("COLLECTOR_PORT"))
     made = TokenStore(files.tokens).issue(str(node), fingerprint(authority.certificate), life_s=life_s, roles=roles,
                                           stay_s=stay_s)
@@ -330,14 +330,14 @@ def list_issued(words: Sequence[str]) -> None:
 
 def revoke(words: Sequence[str]) -> None:
     """Put certificates out of use."""
-    from condor_actors.tools.lib.own_deeds import note_deed
+    from condor_actors.tools.lib.tool_audit import note_tool_action
     from condor_actors.wire.certificates.authority import Authority
 
     if not words:
         raise PoolToolError("revoke takes serial numbers or host names; condor_pool list shows them")
     config, files = _setting()
     authority = Authority.load(files)
-    note_deed(config, "revoke-certificates", f"certificates={' '.join(words)}")
+    note_tool_action(config, "revoke-certificates", f"certificates={' '.join(words)}")
     authority.revoke(words)
     _say("Revoked. The machines of the pool hear of it within half a minute, and end its links.")
 

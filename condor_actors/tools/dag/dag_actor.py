@@ -271,19 +271,19 @@ class DagActor(Actor):
         self.say(f"Removing jobs of {len(effect.clusters)} node(s): {effect.reason}")
         self._with_schedd(lambda: self._around.submitter.remove(effect.clusters, effect.reason))
 
-    def _with_schedd(self, deed: Callable[[], Any], tries: int = 30) -> None:
+    def _with_schedd(self, call: Callable[[], Any], tries: int = 30) -> None:
         """Have something done by the schedd, when it is there."""
         def done(result: Any) -> None:
             if isinstance(result, Failure):
                 if result.check(*SCHEDD_AWAY) and not result.check(RequestRefused) and tries:
-                    self._later(AGAIN_S, lambda: self._with_schedd(deed, tries - 1))
+                    self._later(AGAIN_S, lambda: self._with_schedd(call, tries - 1))
                 else:
                     self.say(f"ERROR: {result.getErrorMessage()}")
 
-        self.context.defer_to_turn(self._around.in_schedd(deed), done)
+        self.context.defer_to_turn(self._around.in_schedd(call), done)
 
-    def _later(self, delay_s: float, deed: Callable[[], None]) -> None:
-        self.context.system.clock.callLater(delay_s, self.context.as_turn(deed))
+    def _later(self, delay_s: float, call: Callable[[], None]) -> None:
+        self.context.system.clock.callLater(delay_s, self.context.as_turn(call))
 
     # -- submissions
 

@@ -1,4 +1,4 @@
-"""The commands that ask one thing for jobs: ``condor_rm``, ``condor_hold``, ``condor_release`` and their kin.
+"""The commands that ask one thing for jobs: ``condor_rm``, ``condor_hold``, ``condor_release`` and the like.
 
 ``python -m condor_actors.tools.jobs.job_commands NAME …`` runs one without its entry point.
 """

@@ -17,7 +17,7 @@ from condor_actors.tools.lib.command import ToolError, Words, operands_of, remin
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
-from condor_actors.tools.lib.own_deeds import note_deed
+from condor_actors.tools.lib.tool_audit import note_tool_action
 from condor_actors.wire.idtokens.private_files import write_private
 from condor_actors.wire.idtokens.signed_token import BadToken, levels_of, parted, read_claims, sign
 from condor_actors.wire.idtokens.signing_keys import SigningKeys
@@ -116,7 +116,7 @@ def _create(given: Sequence[Given]) -> int:
         token = sign(keys.secret(key_id), key_id, config.needed_text("TRUST_DOMAIN"), subject, now_s=time.time(),
                      levels=asked_levels(given), life_s=asked_life(values))
         token_id, levels = read_claims(parted(token)[0]).token_id, ",".join(asked_levels(given)) or "all"
-        note_deed(config, "create-token", f"identity={subject} id={token_id} key={key_id} levels={levels} "
+        note_tool_action(config, "create-token", f"identity={subject} id={token_id} key={key_id} levels={levels} "
                                           f"lifetime_s={asked_life(values):.0f}")
     except BadToken as error:
         raise ToolError(f"ERROR: {error}") from None

@@ -1,1 +1,1 @@
-"""Ways through gateways: asking for one, and being one."""
+"""Circuits through gateways: asking for one, and being one."""

@@ -1,4 +1,4 @@
-"""One hop of a way: a TLS connection on which one thing is asked, and which then is a bare one.
+"""One hop of a circuit: a TLS connection on which one thing is asked, and which then is a bare one.
 
 Theory: both ends are known by their certificates before a byte is said.  The one that dialled says two lines and waits.
 The other answers; with a yes it stops reading before that leaves, and takes the connection out of TLS as soon as it
@@ -25,7 +25,7 @@ from condor_actors.wire.nodes import TlsNode
 from condor_actors.wire.relays.lines import MOST_BYTES, YES, answer_of, no
 from condor_actors.wire.relays.socket_handover import raw_transport, take_socket
 
-__all__ = ["Asked", "NoWay", "adopt", "hop"]
+__all__ = ["Asked", "NoCircuit", "adopt", "hop"]
 
 _DONE = Failure(ConnectionDone())
 FIRST_WORDS_S = 10.0
@@ -36,8 +36,8 @@ SILENT_S, PROBE_S, PROBES, UNACKNOWLEDGED_MS = 20, 10, 3, 60_000
 not acknowledged for so long ends it."""
 
 
-class NoWay(ConnectError):
-    """There is no way; says why.
+class NoCircuit(ConnectError):
+    """There is no circuit; says why.
 
     Args:
         reason: for people.
@@ -67,7 +67,7 @@ def hop(reactor: Any, tls: TlsDoor, node: TlsNode, plain: IStreamClientEndpoint,
         patience_s: how long the answer may take, the connection included.
 
     Returns:
-        Fires with the connected socket, or fails with :class:`NoWay`; may be cancelled.
+        Fires with the connected socket, or fails with :class:`NoCircuit`; may be cancelled.
     """
     asking = _Asking(reactor, tls, str(node), said, role, patience_s)
     connecting = plain.connect(TlsFactory(tls.dialling(node), True, _Only(asking)))
@@ -151,7 +151,7 @@ class _Asking(Protocol):
     def _fail(self, reason: str, *, is_answer: bool = False) -> None:
         if not self._over:
             self._end()
-            self.found.errback(NoWay(f"{self._node}: {reason}", is_answer=is_answer))
+            self.found.errback(NoCircuit(f"{self._node}: {reason}", is_answer=is_answer))
 
     def _end(self) -> None:
         self._over = True

@@ -1,20 +1,20 @@
-"""What is said on the way through gateways.  Imports little: the tools load it.
+"""What is said to make a circuit through gateways.  Imports little: the tools load it.
 
 ==================================  ===========================================  ===================================
 first line                          second line                                  who says it to whom
 ==================================  ===========================================  ===================================
-``condor way 1``                    ``<host%pool:port>``                         a machine of a pool to its gateway
-``condor way 1``                    ``<host:port>``, in the names of the asked   a gateway to a partner's
-``condor way-back 2``               the number of the way                        a gateway to a partner's that wanted
-                                                                                 a way and cannot dial
+``condor circuit 1``                ``<host%pool:port>``                         a machine of a pool to its gateway
+``condor circuit 1``                ``<host:port>``, in the names of the asked   a gateway to a partner's
+``condor circuit-back 2``           the number of the circuit                    a gateway to a partner's that wanted
+                                                                                 a circuit and cannot dial
 ``condor relayed 1``                the partner's name                           a gateway to a daemon of its own pool
 ==================================  ===========================================  ===================================
 
 The answer is ``+``, or ``-`` and a reason.  After a ``+`` both sides take the connection out of TLS, and it is a bare
 one: what follows is between the two true ends, which begin TLS of their own.
 
-A gateway that brings a way says one bare newline before that: only then may the other pass on what the true end says,
-since what came together with the ``+`` would be lost in its TLS.
+A gateway that brings a circuit says one bare newline before that: only then may the other pass on what the true end
+says, since what came together with the ``+`` would be lost in its TLS.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from condor_actors.messages.realm import MARK, is_realm
 from condor_actors.wire.nodes import BadNode, TlsNode, parse_node
 
 __all__ = [
-    "BACK_LINE", "MOST_BYTES", "RELAYED_LINE", "WAY_LINE", "YES", "answer_of", "no", "partner_of", "target_here",
+    "BACK_LINE", "MOST_BYTES", "RELAYED_LINE", "CIRCUIT_LINE", "YES", "answer_of", "no", "partner_of", "target_here",
     "words",
 ]
 
-WAY_LINE = b"condor way 1\n"
-BACK_LINE = b"condor way-back 2\n"
+CIRCUIT_LINE = b"condor circuit 1\n"
+BACK_LINE = b"condor circuit-back 2\n"
 RELAYED_LINE = b"condor relayed 1\n"
 YES = b"+\n"
 MOST_BYTES = 600
@@ -42,13 +42,13 @@ def words(line: bytes, text: str) -> bytes:
 
 
 def no(reason: str) -> bytes:
-    """The answer that there is no way."""
+    """The answer that there is no circuit."""
     text = " ".join(reason.split())
     return b"-" + text.encode(errors="replace")[:MOST_BYTES - 2] + b"\n"
 
 
 def answer_of(line: bytes) -> str:
-    """Why there is no way; empty: here it begins."""
+    """Why there is no circuit; empty: here it begins."""
     if line == YES:
         return ""
     if not line.startswith(b"-"):

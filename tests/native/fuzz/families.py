@@ -17,7 +17,7 @@ GROUP, ADOPT = 1030, 1007
 OF, SESSION, FIND, SET, LEAD, REAL, MEMBERS, ENDED = range(1, 9)
 FIRST, MORE, OVER = 1, 2, 3
 COMMON, KIN, CHILD = struct.Struct("<3Q"), struct.Struct("<2i2I"), struct.Struct("<4i")
-MOST_COMMONS, MOST_MEMBERS = 1024, 1024
+MOST_SHARED_PIECES, MOST_MEMBERS = 1024, 1024
 ASK, FILLED, CLAIM, LEFT = range(4)
 HANDLE, SMALLEST_SPAN = 4096, 1 << 30  # what the prologue holds; a place is where a part begins, and its power of two
 BITS_32, BITS_64 = (1 << 32) - 1, (1 << 64) - 1
@@ -87,7 +87,7 @@ def seeds() -> dict[str, bytes]:
 
 def inputs() -> Iterator[tuple[str, bytes]]:
     """Yield a name and an input for each number that can be wrong."""
-    many = [(number, 0, 4096) for number in range(MOST_COMMONS + 2)]
+    many = [(number, 0, 4096) for number in range(MOST_SHARED_PIECES + 2)]
     crowd = [(number + 3, 1, 0) for number in range(MOST_MEMBERS + 2)]
     groups = {f"seed {name}": [data] for name, data in seeds().items()}
     groups["pieces"] = [
@@ -95,7 +95,7 @@ def inputs() -> Iterator[tuple[str, bytes]]:
         for place in range(3)
         for edge in EDGES
     ]
-    groups["many pieces"] = [taken(commons(*many[:count])) for count in (MOST_COMMONS, MOST_COMMONS + 1)]
+    groups["many pieces"] = [taken(commons(*many[:count])) for count in (MOST_SHARED_PIECES, MOST_SHARED_PIECES + 1)]
     groups["cut pieces"] = [taken(frame(COMMONS, (), bytes(size))) for size in range(50)]
     groups["parts"] = [taken(own=part(edge)) for edge in EDGES]
     groups["pids"] = [taken(own=part(4096, edge, edge, None, (edge, edge, edge))) for edge in EDGES]

@@ -18,7 +18,7 @@ from condor_actors.messages.tokens import TokenRequest
 from condor_actors.wire.idtokens.approval_rules import BEFORE_S, LEVELS, MOST_RULES, ApprovalRules, is_of_this_machine
 from condor_actors.wire.idtokens.signed_token import BadToken, parted, read_claims
 from condor_actors.wire.idtokens.signing_keys import SigningKeys
-from condor_actors.wire.idtokens.token_desk import TokenDesk, TokenRequestDoor
+from condor_actors.wire.idtokens.token_issuer import TokenIssuer, TokenRequestDoor
 from condor_actors.wire.idtokens.verifier import TokenVerifier
 
 NOW_S = 1_700_000_000.0
@@ -105,9 +105,9 @@ def test_rules_are_few_and_old_ones_go() -> None:
     assert len(rules.rules) == 1
 
 
-def asked(desk: TokenDesk, identity: str, levels: list[str], host: str) -> list[dict[str, str]]:
+def asked(issuer: TokenIssuer, identity: str, levels: list[str], host: str) -> list[dict[str, str]]:
     """What somebody at ``host`` is told who asks."""
-    door = TokenRequestDoor(desk, Clock(), Logger())
+    door = TokenRequestDoor(issuer, Clock(), Logger())
     transport = StringTransport(peerAddress=IPv4Address("TCP", host, 4000))
     door.makeConnection(transport)
     door.dataReceived(json.dumps({"identity": identity, "levels": levels, "lifetime_s": 60.0}).encode() + b"\n")
@@ -120,13 +120,13 @@ def asked(desk: TokenDesk, identity: str, levels: list[str], host: str) -> list[
 def test_the_door_gives_what_a_rule_approves_at_once(tmp_path: Path) -> None:
     keys = SigningKeys(tmp_path / "POOL", tmp_path, "POOL")
     keys.make_pool_key()
-    desk = TokenDesk(TokenVerifier("physics", keys, tmp_path / "revoked"), allowed_keys=("POOL",))
-    desk.rules.add("192.0.2.0/26", 600.0, desk.verifier.clock())
-    number, given = asked(desk, "condor@physics", ["ADVERTISE_STARTD"], "192.0.2.7")
+    issuer = TokenIssuer(TokenVerifier("physics", keys, tmp_path / "revoked"), allowed_keys=("POOL",))
+    issuer.rules.add("192.0.2.0/26", 600.0, issuer.verifier.clock())
+    number, given = asked(issuer, "condor@physics", ["ADVERTISE_STARTD"], "192.0.2.7")
     claims = read_claims(parted(given["token"])[0])
     assert (claims.subject, claims.levels) == ("condor@physics", {"ADVERTISE_STARTD"})
-    assert number["request_id"] not in desk.pending
+    assert number["request_id"] not in issuer.pending
     for identity, levels, host in (("root@physics", ["ADVERTISE_STARTD"], "192.0.2.7"),
                                    ("condor@physics", ["ADMINISTRATOR"], "192.0.2.7"),
                                    ("condor@physics", ["ADVERTISE_STARTD"], "127.0.0.1")):
-        assert [set(each) for each in asked(desk, identity, levels, host)] == [{"request_id"}]
+        assert [set(each) for each in asked(issuer, identity, levels, host)] == [{"request_id"}]

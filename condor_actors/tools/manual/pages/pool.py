@@ -170,7 +170,7 @@ GPU_DISCOVERY = Description(
             "repeat N": "each device N times (2), for N jobs at once",
             "divide N": "the same, and each time with its part of the memory",
             "packed": "with those: each device's repetitions beside one another",
-            "dirty-environment": "only what CUDA_VISIBLE_DEVICES and its kin name",
+            "dirty-environment": "only what CUDA_VISIBLE_DEVICES and the like name",
             "simulate[:D,N,...]": "pretend that there are N devices of model D (0 to 6)",
             "tree FOLDER": "read a copy of another machine's proc/driver/nvidia and sys/class",
         },

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+from condor_actors.cores.gateway.client_limits import ClientLimits, GatewaySettings
 from condor_actors.cores.gateway.routes import AskBack, Dial, NoRoute, OwnHosts, Routes
-from condor_actors.cores.gateway.standing import GatewaySettings, Standing
 from condor_actors.messages.pool import KnownPartner
 
 NODE = "<10.0.0.9%physics:9619>"
@@ -20,8 +20,8 @@ def routes(*partners: KnownPartner, sources: tuple[str, ...] = (), targets: tupl
     return made
 
 
-def standing(**settings: float) -> Standing:
-    return Standing(GatewaySettings(**settings), room=1000)
+def limits(**settings: float) -> ClientLimits:
+    return ClientLimits(GatewaySettings(**settings), room=1000)
 
 
 def test_a_route_follows_the_links() -> None:
@@ -82,7 +82,7 @@ def test_partners_that_go_take_their_links_along() -> None:
 
 
 def test_a_partner_has_so_many_ways_in_the_making_and_open() -> None:
-    made = standing(most_opening=2, most_streams=3, most_per_s=100.0)
+    made = limits(most_opening=2, most_streams=3, most_per_s=100.0)
     assert [made.ask("physics", "physics", 0.0) for _ in range(2)] == ["", ""]
     assert "GATEWAY_MAX_OPENING" in made.ask("physics", "physics", 0.0)
     assert made.ask("biology", "biology", 0.0) == ""
@@ -99,7 +99,7 @@ def test_a_partner_has_so_many_ways_in_the_making_and_open() -> None:
 
 
 def test_a_partner_opens_no_faster_than_its_rate_and_members_do() -> None:
-    made = standing(most_opening=1000, most_streams=1000, most_per_s=2.0)
+    made = limits(most_opening=1000, most_streams=1000, most_per_s=2.0)
     granted = [made.ask("physics", "physics", 0.0) for _ in range(8)]
     assert [bool(reason) for reason in granted] == [False] * 6 + [True] * 2
     assert "GATEWAY_MAX_RATE" in made.ask("physics", "physics", 0.1)
@@ -108,7 +108,7 @@ def test_a_partner_opens_no_faster_than_its_rate_and_members_do() -> None:
 
 
 def test_the_last_of_the_room_is_for_those_who_have_little() -> None:
-    made = Standing(GatewaySettings(most_opening=1000, most_streams=1000, most_per_s=1000.0), room=40)
+    made = ClientLimits(GatewaySettings(most_opening=1000, most_streams=1000, most_per_s=1000.0), room=40)
     for _ in range(30):
         assert made.ask("physics", "physics", 0.0) == ""
     assert "all it can" in made.ask("physics", "physics", 0.0)
@@ -116,7 +116,7 @@ def test_the_last_of_the_room_is_for_those_who_have_little() -> None:
 
 
 def test_refusals_are_told_of_now_and_then() -> None:
-    made = standing(most_opening=1, most_streams=1, most_per_s=100.0)
+    made = limits(most_opening=1, most_streams=1, most_per_s=100.0)
     assert made.to_tell("physics", 0.0) == 0
     for _ in range(3):
         made.ask("physics", "physics", 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from condor_actors.cores.starter.run_owner import DomainTrust
+from condor_actors.cores.starter.run_account import DomainTrust
 
 HERE = ("exec.cs.wisc.edu",)
 

@@ -9,12 +9,12 @@
  * What was read ahead may be old.  It is given to the program only within a second, and only if since then the
  * program has neither changed that file nor heard from anybody else (a pipe, a signal, a child, a lock).
  */
-#include "ahead.h"
+#include "read_ahead.h"
 
 #include <linux/fs.h>
 
 #include "known.h"
-#include "news.h"
+#include "invalidation.h"
 #include "plan.h"
 #include "process.h"
 #include "remote.h"
@@ -325,7 +325,7 @@ void note_transfer(struct thread *self, int fd, bool writing, uint64_t hints)
 {
     if (!(hints & HINT_STEADY)) {
         if (!writing)
-            note_news();
+            note_invalidation();
         return;
     }
     if (writing)
@@ -386,7 +386,7 @@ void forget_files(void)
 }
 
 /* After a restart, and in a new member: nothing of all that is true any more. */
-void ahead_reset(bool mapped)
+void read_ahead_reset(bool mapped)
 {
     for (int fd = 0; fd < KNOWN_FILES; fd++)
         if (known[fd].learned || known[fd].lock.word || known[fd].changing)

@@ -8,12 +8,12 @@
  *
  * Ids that the program knows stay.  A new process gets the kernel's number, unless one of the image has it.
  */
-#include "kin.h"
+#include "lineage.h"
 
 #include <linux/elf.h>
 
 #include "broker.h"
-#include "commons.h"
+#include "shared_memory.h"
 #include "control.h"
 #include "family.h"
 #include "groups.h"
@@ -28,7 +28,7 @@ static int32_t taken[3 * MOST_MEMBERS] UNGUARDED("written in a restart, while th
 static uint32_t taken_count UNGUARDED("written in a restart, while there is one thread");
 
 /* Whether a process of the image had that number, or a group or session of it has. */
-bool kin_has(int virtual_id)
+bool lineage_has(int virtual_id)
 {
     for (uint32_t i = 0; i < taken_count; i++)
         if (taken[i] == virtual_id)
@@ -37,10 +37,10 @@ bool kin_has(int virtual_id)
 }
 
 /* This process and its children, for home. */
-long kin_list(struct image_room *m)
+long lineage_list(struct image_room *m)
 {
     long count = list_children(m->children, MOST_MEMBERS);
-    m->kin = (struct kin){.virtual_pid = process.start.virtual_pid, .parent_pid = process.start.parent_pid,
+    m->lineage = (struct lineage){.virtual_pid = process.start.virtual_pid, .parent_pid = process.start.parent_pid,
                           .children = count < 0 ? 0 : (uint32_t)count};
     return count < 0 ? count : 0;
 }
@@ -48,7 +48,7 @@ long kin_list(struct image_room *m)
 /* ---- coming back */
 
 /* The table at the end of an image's file. NULL: the program is one process. */
-struct revival *kin_load(void)
+struct revival *lineage_load(void)
 {
     uint64_t where[2];
     struct family_image head;
@@ -67,7 +67,7 @@ struct revival *kin_load(void)
     if (SYSTEM(__NR_pread64, OLD_IMAGE_FD, r + 1, TABLE_BYTES, where[1]) < (long)sizeof head)
         die(EXIT_CANNOT_START);
     memcpy(&head, r + 1, sizeof head);
-    if (head.magic != FAMILY_MAGIC || head.members > MOST_MEMBERS || head.objects > MOST_COMMONS ||
+    if (head.magic != FAMILY_MAGIC || head.members > MOST_MEMBERS || head.objects > MOST_SHARED_PIECES ||
         (head.groups && head.groups != head.members))
         die(EXIT_CANNOT_START);
     r->family = (const struct family_image *)(r + 1);
@@ -237,7 +237,7 @@ static void wait_for_ended(struct revival *r)
 }
 
 /* Starts the processes that this one is the parent of. */
-void kin_start(struct revival *r, struct thread *self)
+void lineage_start(struct revival *r, struct thread *self)
 {
     forget_children();
     remember_ids(r);

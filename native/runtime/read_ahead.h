@@ -1,6 +1,6 @@
-/* What is known of open files; reading ahead and writing behind: see ahead.c. */
-#ifndef RUNTIME_AHEAD_H
-#define RUNTIME_AHEAD_H
+/* What is known of open files; reading ahead and writing behind: see read_ahead.c. */
+#ifndef RUNTIME_READ_AHEAD_H
+#define RUNTIME_READ_AHEAD_H
 
 #include "trap.h"
 
@@ -26,6 +26,6 @@ void unlearn_file(int fd);
 void begin_change(int fd);
 void begin_move(int fd);
 void end_change(int fd);
-void ahead_reset(bool mapped) REQUIRES(one_thread);
+void read_ahead_reset(bool mapped) REQUIRES(one_thread);
 
 #endif

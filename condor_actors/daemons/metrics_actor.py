@@ -1,8 +1,8 @@
 """The master's actor that gathers the metrics of a machine's daemons, and finds the masters of the pool.
 
-Theory: each daemon writes its metrics itself when it is asked (`QueryStatistics`); the desk asks all that run, waits
+Theory: each daemon writes its metrics itself when it is asked (`QueryStatistics`); the actor asks all that run, waits
 for the slowest for :data:`PATIENCE_S` at most, and puts the families of one name together. One that does not answer is
-missing from the answer, and ``condor_daemon_up`` says so. Where METRICS_DISCOVERY_FILE names a file, the desk writes
+missing from the answer, and ``condor_daemon_up`` says so. Where METRICS_DISCOVERY_FILE names a file, the actor writes
 the masters of the pool into it, as Prometheus's ``file_sd_configs`` reads them.
 """
 
@@ -23,9 +23,9 @@ from condor_actors.messages.admin import DaemonStatistics, QueryStatistics
 from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
 
-__all__ = ["DESK", "MetricsDesk", "MetricsEdges", "merged", "targets"]
+__all__ = ["ACTOR", "MetricsActor", "MetricsEdges", "merged", "targets"]
 
-DESK = "metrics"
+ACTOR = "metrics"
 PATIENCE_S = 5.0
 DISCOVERY_S = 60.0
 NOTHING = "[]\n"
@@ -35,7 +35,7 @@ SOON_S = 5.0
 
 @attrs.frozen(kw_only=True)
 class MetricsEdges:
-    """What the desk needs of its process.
+    """What the actor needs of its process.
 
     Attributes:
         sockets: of the daemons that run, by name.
@@ -50,7 +50,7 @@ class MetricsEdges:
     file: Path | None = None
 
 
-class MetricsDesk(Actor):
+class MetricsActor(Actor):
     """Gathers; see the module.
 
     Attributes:

@@ -67,7 +67,7 @@ class PendingRequest:
 
 
 @attrs.define(eq=False)
-class TokenDesk:
+class TokenIssuer:
     """What a daemon goes by when it gives tokens.
 
     Attributes:
@@ -88,11 +88,11 @@ class TokenDesk:
         self.rules = ApprovalRules(self.verifier.issuer)
 
     @classmethod
-    def of(cls, config: Config, verifier: TokenVerifier) -> TokenDesk:
+    def of(cls, config: Config, verifier: TokenVerifier) -> TokenIssuer:
         """As configured."""
-        desk = cls(verifier)
-        desk.reconfigure(config)
-        return desk
+        issuer = cls(verifier)
+        issuer.reconfigure(config)
+        return issuer
 
     def reconfigure(self, config: Config) -> None:
         """Take new settings."""
@@ -162,15 +162,15 @@ class TokenActor(Actor):
     """Answers people and daemons about tokens.
 
     Args:
-        desk: the process's.
+        issuer: the process's.
         authority: the node of the collector; empty: nobody to ask.
         authorize: whether an identity has a level.
         revoked: called when more is revoked, to cut links.
     """
 
-    def __init__(self, desk: TokenDesk, authority: str, authorize: Callable[[Identity, Level], bool],
+    def __init__(self, issuer: TokenIssuer, authority: str, authorize: Callable[[Identity, Level], bool],
                  revoked: Callable[[], None]) -> None:
-        self._desk = desk
+        self._issuer = issuer
         self._authority = authority
         self._authorize = authorize
         self._revoked = revoked
@@ -185,7 +185,7 @@ class TokenActor(Actor):
                 ask(shown, answer)
                 return answer
 
-            self._desk.verifier.authority = judged
+            self._issuer.verifier.authority = judged
 
     def _ask_authority(self, shown: Shown, answer: Deferred[Claims]) -> None:
         def told(delivery: Delivery) -> None:
@@ -214,10 +214,10 @@ class TokenActor(Actor):
         if isinstance(message, FetchToken):
             return self._fetch(message, identity)
         if isinstance(message, VerifyToken):
-            self._desk.verifier.judge(Shown(token=message.token, proof=message.proof, binding=message.binding))
+            self._issuer.verifier.judge(Shown(token=message.token, proof=message.proof, binding=message.binding))
             return TokenVerified()
         if isinstance(message, QueryTokenRequests):
-            return TokenRequests(requests=tuple(each.request for each in self._desk.pending.values()
+            return TokenRequests(requests=tuple(each.request for each in self._issuer.pending.values()
                                                 if self._decides(identity, each.request)))
         if isinstance(message, ApproveTokenRequest):
             return self._approve(message, identity)
@@ -233,7 +233,7 @@ class TokenActor(Actor):
                            " are known without")
         if not is_person(identity):
             raise BadToken(f"tokens are for people; {identity.name} is a machine")
-        token = self._desk.issue(identity.name, message.levels, message.lifetime_s, message.key_id)
+        token = self._issuer.issue(identity.name, message.levels, message.lifetime_s, message.key_id)
         self.context.log.info("{who} was given the token {token_id}", who=identity.name,
                               token_id=read_claims(token.rpartition(".")[0]).token_id)
         return TokenIssued(token=token)
@@ -245,12 +245,12 @@ class TokenActor(Actor):
         return is_person(identity) and identity.method != TOKEN_METHOD and identity.name == request.identity
 
     def _approve(self, message: ApproveTokenRequest, identity: Identity) -> Done | Refused:
-        pending = self._desk.pending.get(message.request_id)
+        pending = self._issuer.pending.get(message.request_id)
         if pending is None or not self._decides(identity, pending.request):
             return Refused(code="not-found", text=f"there is no request {message.request_id} for you to decide")
         request = pending.request
-        token = self._desk.issue_asked(request)
-        del self._desk.pending[message.request_id]
+        token = self._issuer.issue_asked(request)
+        del self._issuer.pending[message.request_id]
         self.context.log.info("{who} approved request {request}: {identity} at {address} is given a token",
                               who=identity.name, request=request.request_id, identity=request.identity,
                               address=request.address)
@@ -258,14 +258,14 @@ class TokenActor(Actor):
         return Done(text=f"{request.identity} is given a token")
 
     def _auto_approve(self, message: AutoApproveTokenRequests, identity: Identity) -> Done:
-        desk = self._desk
-        now_s = desk.verifier.clock()
-        rule = desk.rules.add(message.netblock, message.lifetime_s, now_s)
+        issuer = self._issuer
+        now_s = issuer.verifier.clock()
+        rule = issuer.rules.add(message.netblock, message.lifetime_s, now_s)
         life_s = rule.until_s - now_s
         self.context.log.info("{who} has requests of new daemons from {network} approved for {life:.0f} s",
                               who=identity.name, network=rule.network, life=life_s)
-        for request_id in list(desk.pending):
-            approved = desk.approved_by_rule(request_id)
+        for request_id in list(issuer.pending):
+            approved = issuer.approved_by_rule(request_id)
             if approved is not None:
                 self.context.log.info("request {request} of {address} is approved by that rule", request=request_id,
                                       address=approved.request.address)
@@ -274,7 +274,7 @@ class TokenActor(Actor):
                          f"{life_s / 3600.0:.2f} hours")
 
     def _revoke(self, message: RevokeTokens, identity: Identity) -> Done:
-        path = self._desk.verifier.revocations
+        path = self._issuer.verifier.revocations
         revoked = kept_revocations(path).also(message.ids, message.expressions)
         keep_revocations(path, revoked)
         self.context.log.info("{who} revoked the tokens {ids} {expressions}", who=identity.name,
@@ -287,8 +287,8 @@ class TokenRequestDoor(Protocol):
     """The connection of a client without credentials yet: a line with the request, a line with its number,
     and, once it is approved, a line with the token."""
 
-    def __init__(self, desk: TokenDesk, clock: IReactorTime, log: Logger) -> None:
-        self._desk = desk
+    def __init__(self, issuer: TokenIssuer, clock: IReactorTime, log: Logger) -> None:
+        self._issuer = issuer
         self._clock = clock
         self._log = log
         self._buffer = b""
@@ -324,7 +324,8 @@ class TokenRequestDoor(Protocol):
         try:
             asked = json.loads(line)
             levels = tuple(str(level) for level in asked["levels"])
-            request = self._desk.ask(str(asked["identity"]), levels, float(asked["lifetime_s"]), address, self._decided)
+            request = self._issuer.ask(str(asked["identity"]), levels, float(asked["lifetime_s"]), address,
+                                       self._decided)
         except BadToken as error:
             self._say({"error": str(error)})
             self._hang_up()
@@ -339,7 +340,7 @@ class TokenRequestDoor(Protocol):
         if self._timeout is not None:
             self._timeout.reset(REQUEST_LIFE_S)
         self._say({"request_id": request.request_id})
-        approved = self._desk.approved_by_rule(request.request_id)
+        approved = self._issuer.approved_by_rule(request.request_id)
         if approved is not None:
             self._log.info("request {request} of {address} is approved by a rule of condor_token_request_auto_approve",
                            request=request.request_id, address=address)
@@ -358,4 +359,4 @@ class TokenRequestDoor(Protocol):
         if self._timeout is not None:
             self._timeout.cancel()
             self._timeout = None
-        self._desk.pending.pop(self._request_id, None)
+        self._issuer.pending.pop(self._request_id, None)

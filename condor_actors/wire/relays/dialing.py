@@ -1,4 +1,4 @@
-"""The ways of one process: where it dials, directly or through the pool's gateway, and what comes in through that.
+"""The circuits of one process: where it dials, directly or through the pool's gateway, and what comes in through that.
 
 Theory: an address in another pool (``<host%pool:port>``) is reached through the own pool's gateway where GATEWAY_HOST
 names one.  The gateways pass bytes on; the TLS between the two true ends begins behind them, with the same certificates
@@ -21,17 +21,17 @@ from condor_actors.messages.realm import is_realm
 from condor_actors.wire.acceptor import DoorFactory
 from condor_actors.wire.certificates.credentials import TlsDoor, TlsFactory
 from condor_actors.wire.nodes import TlsNode, is_address
-from condor_actors.wire.relays.hop import Asked, NoWay, adopt, hop
-from condor_actors.wire.relays.lines import WAY_LINE, words
+from condor_actors.wire.relays.hop import Asked, NoCircuit, adopt, hop
+from condor_actors.wire.relays.lines import CIRCUIT_LINE, words
 
 if TYPE_CHECKING:
     from condor_actors.wire.post_office import PostOffice
 
-__all__ = ["GATEWAY_ROLE", "WAY_S", "ThroughGateway", "direct", "first_way", "take_relayed"]
+__all__ = ["GATEWAY_ROLE", "CIRCUIT_S", "ThroughGateway", "direct", "first_circuit", "take_relayed"]
 
 CONNECT_S = 15.0
-WAY_S = 20.0
-"""So long may it take until there is a way: two gateways and the far machine have answered by then."""
+CIRCUIT_S = 20.0
+"""So long may it take until there is a circuit: two gateways and the far machine have answered by then."""
 
 GATEWAY_ROLE = "gateway"
 
@@ -47,14 +47,14 @@ def direct(reactor: Any, node: TlsNode) -> IStreamClientEndpoint:
 
 @implementer(IStreamClientEndpoint)
 class ThroughGateway:
-    """Connects to a machine of another pool, without TLS yet, through the first gateway that has a way.
+    """Connects to a machine of another pool, without TLS yet, through the first gateway that has a circuit.
 
     Args:
         reactor: Twisted's.
         tls: what we show to the gateway.
         gateways: of this pool, in the order in which they are asked.
         node: the machine.
-        used: is told which gateway had a way.
+        used: is told which gateway had a circuit.
     """
 
     def __init__(self, reactor: Any, tls: TlsDoor, gateways: Sequence[TlsNode], node: TlsNode,
@@ -67,11 +67,11 @@ class ThroughGateway:
 
     def connect(self, protocolFactory: Any) -> Deferred[IProtocol]:  # noqa: N803 - Twisted's
         """Ask, and connect."""
-        said = words(WAY_LINE, str(self._node))
+        said = words(CIRCUIT_LINE, str(self._node))
 
         def through(gateway: TlsNode) -> Deferred[IProtocol]:
             asking: Deferred[Any] = hop(self._reactor, self._tls, gateway, direct(self._reactor, gateway), said,
-                                        role=GATEWAY_ROLE, patience_s=WAY_S)
+                                        role=GATEWAY_ROLE, patience_s=CIRCUIT_S)
 
             def adopted(sock: Any) -> IProtocol:
                 self._used(gateway)
@@ -80,28 +80,28 @@ class ThroughGateway:
 
             return asking.addCallback(adopted)
 
-        found: Deferred[IProtocol] = first_way(self._gateways, through)
+        found: Deferred[IProtocol] = first_circuit(self._gateways, through)
         return found
 
 
 @inlineCallbacks
-def first_way(gateways: Sequence[TlsNode], through: Callable[[TlsNode], Deferred[Any]]) -> Any:
-    """What the first gateway that has a way gives.
+def first_circuit(gateways: Sequence[TlsNode], through: Callable[[TlsNode], Deferred[Any]]) -> Any:
+    """What the first gateway that has a circuit gives.
 
     Args:
         gateways: in the order in which they are asked.
         through: asks one.
 
     Raises:
-        NoWay: none of them has one.
+        NoCircuit: none of them has one.
     """
     reasons = []
     for gateway in gateways:
         try:
             return (yield through(gateway))
-        except (NoWay, OSError) as error:
+        except (NoCircuit, OSError) as error:
             reasons.append(f"through the gateway {error}")
-    raise NoWay("; ".join(reasons))
+    raise NoCircuit("; ".join(reasons))
 
 
 def take_relayed(office: PostOffice, identity: Identity | None) -> IProtocol | None:

@@ -10,7 +10,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.classads.evaluation.budget import spent
 from condor_actors.cores.negotiator.matchmaking import NOT_LOOKED_AT, PUT_OFF
 from condor_actors.cores.negotiator.pool_view import HARD
-from condor_actors.cores.negotiator.purse import STEPS_PER_S, Purse
+from condor_actors.cores.negotiator.time_budget import STEPS_PER_S, TimeBudget
 from condor_actors.effects import Answer, Ask, Effect, SetTimer
 from condor_actors.messages.negotiate import ResourceRequest, ResourceRequests
 from tests.unit.cores.negotiator.test_negotiation_cycle import ALICE, BOB, JOB, Pool, asks, gained, reasons
@@ -130,18 +130,18 @@ def test_a_look_that_no_slice_does_for_says_so() -> None:
 
 def test_the_stopwatch_counts_too() -> None:
     now_s = [0.0]
-    purse = Purse(1.0, lambda: now_s[0])
-    with purse:
-        assert purse.is_fresh()
+    budget = TimeBudget(1.0, lambda: now_s[0])
+    with budget:
+        assert budget.is_fresh()
         now_s[0] = 0.6
-        assert not purse.is_fresh()
-        assert purse.has_more()
+        assert not budget.is_fresh()
+        assert budget.has_more()
         now_s[0] = 1.0
-        assert not purse.has_more()
+        assert not budget.has_more()
     now_s[0] = 50.0
-    with purse:
-        assert not purse.has_more()
-    assert purse.used_s == pytest.approx(1.0)
+    with budget:
+        assert not budget.has_more()
+    assert budget.used_s == pytest.approx(1.0)
 
 
 def test_an_ordinary_cycle_is_one_turn() -> None:

@@ -5,16 +5,16 @@
  * object is.  The first process makes them anew before it starts the others, who inherit them, and each puts its pieces
  * where they were.
  */
-#include "commons.h"
+#include "shared_memory.h"
 
-#include "ground.h"
+#include "shared_arena.h"
 #include "image.h"
 #include "memory.h"
 #include "process.h"
 #include "text.h"
 
 /* Notes the shared mappings of LIST. FAMILY: home is asked which of them another member writes. */
-long commons_note(struct image_room *m, struct thread *family, long mappings)
+long shared_memory_note(struct image_room *m, struct thread *family, long mappings)
 {
     size_t count = 0;
     shared_count = 0;
@@ -24,14 +24,14 @@ long commons_note(struct image_room *m, struct thread *family, long mappings)
             continue;
         if (shared_count == MOST_SHARED)
             return -E2BIG;
-        m->commons[count++] = (struct common){each->inode, each->offset, each->to - each->from};
+        m->pieces[count++] = (struct shared_piece){each->inode, each->offset, each->to - each->from};
         shared_memory[shared_count++] =
             (struct shared_region){each->from, each->to, each->inode, each->offset, each->protection, true};
     }
     if (!family)
         return 0;
-    struct request request = {.call = OP_COMMONS};
-    struct vector in = {m->commons, count * sizeof *m->commons}, out = {m->writes, count};
+    struct request request = {.call = OP_SHARED_MEMORY};
+    struct vector in = {m->pieces, count * sizeof *m->pieces}, out = {m->writes, count};
     long failed = ask(family, &request, &in, 1, &out, 1, NULL);
     for (size_t i = 0; i < count && !failed; i++)
         shared_memory[i].in_image = m->writes[i];
@@ -39,7 +39,7 @@ long commons_note(struct image_room *m, struct thread *family, long mappings)
 }
 
 /* The piece at FROM, if another member writes it. */
-const struct shared_region *commons_elsewhere(unsigned long from)
+const struct shared_region *shared_memory_elsewhere(unsigned long from)
 {
     for (size_t i = 0; i < shared_count; i++)
         if (shared_memory[i].from == from)
@@ -48,19 +48,19 @@ const struct shared_region *commons_elsewhere(unsigned long from)
 }
 
 /* Whether it is the memory for files that members map. It is there already, and stays. */
-static bool is_ground(uint64_t object) REQUIRES(one_thread);
-static bool is_ground(uint64_t object)
+static bool is_arena(uint64_t object) REQUIRES(one_thread);
+static bool is_arena(uint64_t object)
 {
-    return process.ground && object == ground_object;
+    return process.arena && object == arena_object;
 }
 
 /* Before the first process of a family starts the others. */
-bool commons_make(struct revival *r)
+bool shared_memory_make(struct revival *r)
 {
     for (uint32_t i = 0; i < r->family->objects; i++) {
         struct object_image *object = &r->objects[i];
-        if (is_ground(object->object)) {
-            r->places[i] = GROUND_PLACE;
+        if (is_arena(object->object)) {
+            r->places[i] = ARENA_PLACE;
             continue;
         }
         r->places[i] = SYSTEM(__NR_mmap, 0, page_up(object->size), PROT_READ | PROT_WRITE,
@@ -72,10 +72,10 @@ bool commons_make(struct revival *r)
 }
 
 /* Every member that needs them has them. */
-void commons_drop(const struct revival *r)
+void shared_memory_drop(const struct revival *r)
 {
     for (uint32_t i = 0; r->family && i < r->family->objects; i++)
-        if (r->places[i] != (long)GROUND_PLACE)
+        if (r->places[i] != (long)ARENA_PLACE)
             SYSTEM(__NR_munmap, r->places[i], page_up(r->objects[i].size));
 }
 
@@ -84,8 +84,8 @@ static long shared_place(const struct revival *r, const struct shared_region *pi
 static long shared_place(const struct revival *r, const struct shared_region *piece)
 {
     size_t size = piece->to - piece->from;
-    if (is_ground(piece->object))
-        return SYSTEM(__NR_mremap, GROUND_PLACE + piece->offset, 0, size, MREMAP_MAYMOVE);
+    if (is_arena(piece->object))
+        return SYSTEM(__NR_mremap, ARENA_PLACE + piece->offset, 0, size, MREMAP_MAYMOVE);
     for (uint32_t i = 0; r->family && i < r->family->objects; i++)
         if (r->objects[i].object == piece->object && piece->offset + size <= page_up(r->objects[i].size))
             return SYSTEM(__NR_mremap, r->places[i] + (long)piece->offset, 0, size, MREMAP_MAYMOVE); /* once more */
@@ -93,7 +93,7 @@ static long shared_place(const struct revival *r, const struct shared_region *pi
 }
 
 /* What members are to share is an image's private memory now, or was left out: it becomes sharable again. */
-bool commons_again(const struct revival *r)
+bool shared_memory_again(const struct revival *r)
 {
     bool good = true;
     lock(&memory_lock);

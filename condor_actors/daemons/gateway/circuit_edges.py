@@ -12,26 +12,26 @@ from twisted.internet.defer import Deferred, fail
 
 from condor_actors.wire.nodes import TlsNode, parse_node
 from condor_actors.wire.post_office import PostOffice
-from condor_actors.wire.relays.hop import NoWay, hop
+from condor_actors.wire.relays.dialing import direct
+from condor_actors.wire.relays.hop import NoCircuit, hop
 from condor_actors.wire.relays.socket_handover import FirstByte
 from condor_actors.wire.relays.splice import Splice
-from condor_actors.wire.relays.ways import direct
 
-__all__ = ["WayEdges", "no_way", "real_edges"]
+__all__ = ["CircuitEdges", "no_circuit", "real_edges"]
 
 HOP_S = 10.0
 
 
 @attrs.frozen(kw_only=True)
-class WayEdges:
-    """The edges of a gateway's ways.
+class CircuitEdges:
+    """The edges of a gateway's circuits.
 
     Attributes:
         hop: (node, the two lines, the role that who answers must have): fires with a bare connection, or fails with
-            :class:`~condor_actors.wire.relays.hop.NoWay`.
+            :class:`~condor_actors.wire.relays.hop.NoCircuit`.
         first_byte: (connection, seconds, then): see :class:`~condor_actors.wire.relays.socket_handover.FirstByte`.
         splice: (first, second, ended): see :class:`~condor_actors.wire.relays.splice.Splice`.
-        new_number: of a way, which nobody guesses.
+        new_number: of a circuit, which nobody guesses.
     """
 
     hop: Callable[[str, bytes, str], Deferred[socket.socket]]
@@ -40,7 +40,7 @@ class WayEdges:
     new_number: Callable[[], str]
 
 
-def real_edges(reactor: Any, office: PostOffice) -> WayEdges:
+def real_edges(reactor: Any, office: PostOffice) -> CircuitEdges:
     """Over sockets.
 
     Args:
@@ -51,16 +51,16 @@ def real_edges(reactor: Any, office: PostOffice) -> WayEdges:
         parsed, tls = parse_node(node), office.tls
         assert isinstance(parsed, TlsNode)
         if tls is None:
-            return no_way("this gateway has no certificate")
+            return no_circuit("this gateway has no certificate")
         return hop(reactor, tls, parsed, direct(reactor, parsed), said, role=role, patience_s=HOP_S)
 
-    return WayEdges(
+    return CircuitEdges(
         hop=over_tls,
         first_byte=lambda sock, patience_s, then: FirstByte(reactor, sock, patience_s, then),
         splice=lambda first, second, ended: Splice(reactor, first, second, ended),
         new_number=lambda: secrets.token_hex(16))
 
 
-def no_way(reason: str) -> Deferred[Any]:
+def no_circuit(reason: str) -> Deferred[Any]:
     """There is none."""
-    return fail(NoWay(reason))
+    return fail(NoCircuit(reason))

@@ -60,7 +60,7 @@ def test_each_leaves_a_line_without_a_secret(pool: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize("kind", ["link", "second name", "fifo", "folder"])
 def test_a_log_that_leads_elsewhere(pool: Path, kind: str, capsys: pytest.CaptureFixture[str],
                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    """The deed is not done, and nothing is written there."""
+    """The action is not done, and nothing is written there."""
     log, victim = pool / "log" / "ToolAuditLog", pool / "victim"
     log.parent.mkdir(exist_ok=True)
     victim.write_text("victim")

@@ -1,20 +1,20 @@
-"""The ways that a gateway makes: who asks for them, what they are made of, and their end.
+"""The circuits that a gateway makes: who asks for them, what they are made of, and their end.
 
-Theory: a way is asked for on one connection and leads over another; when both are bare, they are spliced.  Everything
-before that is *opening*, counted for who asked, with a time limit; a side that hangs up ends the rest.
+Theory: a circuit is asked for on one connection and leads over another; when both are bare, they are spliced.
+Everything before that is *opening*, counted for who asked, with a time limit; a side that hangs up ends the rest.
 
 =====================  ==================================  ====================================================
 asked for by           leads to                            made by
 =====================  ==================================  ====================================================
 a member of the pool   a partner's machine                 dialling the partner's gateway; or asking it over its
-                                                           link to dial us, and waiting for that (``way_back``);
+                                                           link to dial us, and waiting for that (``circuit_back``);
                                                            when one gives no answer, by the partner's next
 a partner's gateway    a daemon of this pool               dialling that (``relayed``)
 a partner's gateway,   a daemon of this pool               dialling that, and the partner's gateway
 over a link of ours
 =====================  ==================================  ====================================================
 
-The ways belong to the process, not to its actor: when that is built anew they stay.
+The circuits belong to the process, not to its actor: when that is built anew they stay.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from twisted.internet.interfaces import IProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from condor_actors.cores.gateway.client_limits import ClientLimits
 from condor_actors.cores.gateway.routes import AskBack, Dial, OwnHosts, Route, Routes
-from condor_actors.cores.gateway.standing import Standing
-from condor_actors.daemons.gateway.way_edges import WayEdges, no_way
+from condor_actors.daemons.gateway.circuit_edges import CircuitEdges, no_circuit
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.nodes import BadNode
-from condor_actors.wire.relays.hop import Asked, NoWay
-from condor_actors.wire.relays.lines import BACK_LINE, RELAYED_LINE, WAY_LINE, partner_of, target_here, words
+from condor_actors.wire.relays.dialing import GATEWAY_ROLE
+from condor_actors.wire.relays.hop import Asked, NoCircuit
+from condor_actors.wire.relays.lines import BACK_LINE, CIRCUIT_LINE, RELAYED_LINE, partner_of, target_here, words
 from condor_actors.wire.relays.socket_handover import READY
 from condor_actors.wire.relays.splice import Splice
-from condor_actors.wire.relays.ways import GATEWAY_ROLE
 
-__all__ = ["Ways"]
+__all__ = ["Circuits"]
 
 BACK_S = 15.0
 NOBODY_THERE = "no daemon of this pool answers there"
@@ -48,8 +48,8 @@ NOBODY_THERE = "no daemon of this pool answers there"
 
 
 @attrs.define(eq=False)
-class _Way:
-    """One way: for whom it is counted, to which pool it leads or from which it comes, and what it is by now."""
+class _Circuit:
+    """One circuit: for whom it is counted, to which pool it leads or from which it comes, and what it is by now."""
 
     client: str
     realm: str
@@ -62,45 +62,45 @@ class _Way:
         return (first, second) if self.client != self.realm else (second, first)
 
 
-class Ways:
-    """The ways of one gateway.
+class Circuits:
+    """The circuits of one gateway.
 
     Args:
         reactor: Twisted's.
         edges: make and join connections.
-        routes, hosts, standing: what decides.
+        routes, hosts, limits: what decides.
         may_ask: whether a user or host of this pool may have relayed connections.
-        ask_back: asks the gateway at a link to bring a way: (link, number, node, refused(why)).
+        ask_back: asks the gateway at a link to bring a circuit: (link, number, node, refused(why)).
         look: has the collector asked where the pool's daemons are, one of which may be at a door that was asked for.
         denied: is told of a partner's gateway that wants what it does not get.
     """
 
-    def __init__(self, reactor: Any, edges: WayEdges, routes: Routes, hosts: OwnHosts, standing: Standing,
+    def __init__(self, reactor: Any, edges: CircuitEdges, routes: Routes, hosts: OwnHosts, limits: ClientLimits,
                  may_ask: Callable[[Identity], bool],
-                 ask_back: Callable[[str, str, str, Callable[[NoWay], None]], None],
+                 ask_back: Callable[[str, str, str, Callable[[NoCircuit], None]], None],
                  look: Callable[[tuple[str, int]], Deferred[None]], log: Logger,
                  denied: Callable[[Identity, str], None] = lambda identity, text: None) -> None:
         self._reactor = reactor
         self._edges = edges
         self._routes = routes
         self._hosts = hosts
-        self._standing = standing
+        self._limits = limits
         self._may_ask = may_ask
         self._ask_back = ask_back
         self._look = look
         self._log = log
         self._denied = denied
-        self._ways: set[_Way] = set()
+        self._circuits: set[_Circuit] = set()
         self._awaited: dict[str, tuple[str, Deferred[socket.socket]]] = {}
 
     # ---- doors
 
-    def way(self, identity: Identity) -> IProtocol:
-        """The protocol of who wants a way."""
+    def circuit(self, identity: Identity) -> IProtocol:
+        """The protocol of who wants a circuit."""
         return Asked(self._reactor, identity, self.wanted)
 
-    def way_back(self, identity: Identity) -> IProtocol:
-        """The protocol of a partner's gateway that brings a way."""
+    def circuit_back(self, identity: Identity) -> IProtocol:
+        """The protocol of a partner's gateway that brings a circuit."""
         return Asked(self._reactor, identity, self.brought)
 
     def wanted(self, asked: Asked, text: str) -> None:
@@ -118,48 +118,49 @@ class Ways:
         if not self._may_ask(identity):
             asked.refuse(f"{identity.name} may not reach other pools (READ at the gateway)")
             return
-        self._make(asked, _Way(client, realm), lambda: self._outward(realm, node))
+        self._make(asked, _Circuit(client, realm), lambda: self._outward(realm, node))
 
     def _of_partner(self, asked: Asked, text: str) -> None:
         realm = asked.identity.realm
         if GATEWAY_ROLE not in asked.identity.roles:
-            asked.refuse("only the gateway of a pool may ask for ways here")
+            asked.refuse("only the gateway of a pool may ask for circuits here")
             return
-        self._make(asked, _Way(realm, realm), lambda: self._inward(asked.identity, text))
+        self._make(asked, _Circuit(realm, realm), lambda: self._inward(asked.identity, text))
 
-    def _make(self, asked: Asked, way: _Way, second: Callable[[], Deferred[socket.socket]]) -> None:
-        """Make the second half of a way, then join it to the first, if that may be."""
-        reason = self._admitted(way)
+    def _make(self, asked: Asked, circuit: _Circuit, second: Callable[[], Deferred[socket.socket]]) -> None:
+        """Make the second half of a circuit, then join it to the first, if that may be."""
+        reason = self._admitted(circuit)
         if reason:
             asked.refuse(reason)
             return
-        making = way.making = second()
+        making = circuit.making = second()
         asked.gone = making.cancel
 
         def made(sock: socket.socket) -> None:
             first = asked.accept()
             if first is None:
                 sock.close()
-                self._over(way)
+                self._over(circuit)
             else:
-                self._join(way, first, sock)
+                self._join(circuit, first, sock)
 
         def failed(failure: Failure) -> None:
-            self._over(way)
+            self._over(circuit)
             if not failure.check(CancelledError):
                 asked.refuse(_reason(failure))
 
         making.addCallbacks(made, failed)
 
-    def _admitted(self, way: _Way) -> str:
-        """Why there is no such way; empty: it is being made."""
+    def _admitted(self, circuit: _Circuit) -> str:
+        """Why there is no such circuit; empty: it is being made."""
         now_s = self._reactor.seconds()
-        reason = self._routes.objection(way.realm) or self._standing.ask(way.client, way.realm, now_s)
-        count = self._standing.to_tell(way.client, now_s)
+        reason = self._routes.objection(circuit.realm) or self._limits.ask(circuit.client, circuit.realm, now_s)
+        count = self._limits.to_tell(circuit.client, now_s)
         if count:
-            self._log.warn("{count} ways of {client} refused: {reason}", count=count, client=way.client, reason=reason)
+            self._log.warn("{count} circuits of {client} refused: {reason}",
+                           count=count, client=circuit.client, reason=reason)
         if not reason:
-            self._ways.add(way)
+            self._circuits.add(circuit)
         return reason
 
     # ---- second halves
@@ -171,7 +172,7 @@ class Ways:
         for route in self._routes.routes(realm):
             try:
                 sock = yield self._along(realm, route, node)
-            except NoWay as error:
+            except NoCircuit as error:
                 reasons.append(str(error))
                 self._routes.tried(realm, route, is_answered=error.is_answer)
                 if error.is_answer:
@@ -179,14 +180,14 @@ class Ways:
             else:
                 self._routes.tried(realm, route, is_answered=True)
                 return sock
-        raise NoWay("; ".join(reasons))
+        raise NoCircuit("; ".join(reasons))
 
     def _along(self, realm: str, route: Route, node: str) -> Deferred[socket.socket]:
         if isinstance(route, Dial):
-            return self._hop(route.node, words(WAY_LINE, node), GATEWAY_ROLE)
+            return self._hop(route.node, words(CIRCUIT_LINE, node), GATEWAY_ROLE)
         if isinstance(route, AskBack):
             return self._awaited_from(realm, route.link, node)
-        return no_way(route.reason)
+        return no_circuit(route.reason)
 
     def _awaited_from(self, realm: str, link: str, node: str) -> Deferred[socket.socket]:
         number = self._edges.new_number()
@@ -197,7 +198,7 @@ class Ways:
             self._awaited.pop(number, None)
             return result
 
-        def refused(why: NoWay) -> None:
+        def refused(why: NoCircuit) -> None:
             if number in self._awaited:
                 found.errback(why)
 
@@ -207,10 +208,10 @@ class Ways:
         return found
 
     def brought(self, asked: Asked, number: str) -> None:
-        """A partner's gateway brings the way that has this number."""
+        """A partner's gateway brings the circuit that has this number."""
         realm, found = self._awaited.get(number, ("", None))
         if found is None or asked.identity.realm != realm or GATEWAY_ROLE not in asked.identity.roles:
-            asked.refuse("nobody waits for that way")
+            asked.refuse("nobody waits for that circuit")
             return
         sock = asked.accept()
         if sock is None:
@@ -222,7 +223,7 @@ class Ways:
                 if sock is not None:
                     sock.close()
             elif sock is None:
-                found.errback(NoWay(f"the gateway of {realm} hung up"))
+                found.errback(NoCircuit(f"the gateway of {realm} hung up"))
             else:
                 found.callback(sock)
 
@@ -236,18 +237,18 @@ class Ways:
             node = target_here(text)
         except BadNode as error:
             self._denied(who, str(error))
-            raise NoWay(str(error)) from None
+            raise NoCircuit(str(error)) from None
         door = node.host, node.port
         if not self._hosts.has(*door):
             yield self._look(door)
         if not self._hosts.has(*door):
-            self._denied(who, f"a way to {node}, where no daemon of this pool is by its ads")
-            raise NoWay(NOBODY_THERE)
+            self._denied(who, f"a circuit to {node}, where no daemon of this pool is by its ads")
+            raise NoCircuit(NOBODY_THERE)
         try:
             return (yield self._hop(str(node), words(RELAYED_LINE, realm), ""))
-        except NoWay as error:
-            self._log.info("a way of {realm} to {node} failed: {error}", realm=realm, node=node, error=error)
-            raise NoWay(NOBODY_THERE) from None
+        except NoCircuit as error:
+            self._log.info("a circuit of {realm} to {node} failed: {error}", realm=realm, node=node, error=error)
+            raise NoCircuit(NOBODY_THERE) from None
 
     def _hop(self, node: str, said: bytes, role: str) -> Deferred[socket.socket]:
         return self._edges.hop(node, said, role)
@@ -255,70 +256,71 @@ class Ways:
     # ---- brought by us
 
     def bring(self, who: Identity, gateway: str, number: str, text: str) -> Deferred[None]:
-        """Bring a way to one of our daemons to the partner's gateway that has asked for it over our link to it.
+        """Bring a circuit to one of our daemons to the partner's gateway that has asked for it over our link to it.
 
         Args:
             who: the partner's gateway.
             gateway: the node at which we dialled it.
-            number: of the way.
+            number: of the circuit.
             text: the daemon's node.
         """
-        way = _Way(who.realm, who.realm)
-        reason = self._admitted(way)
+        circuit = _Circuit(who.realm, who.realm)
+        reason = self._admitted(circuit)
         if reason:
-            return no_way(reason)
-        making: Deferred[Any] = self._bring(way, who, gateway, number, text)
-        way.making = making
+            return no_circuit(reason)
+        making: Deferred[Any] = self._bring(circuit, who, gateway, number, text)
+        circuit.making = making
         return making
 
     @inlineCallbacks
-    def _bring(self, way: _Way, who: Identity, gateway: str, number: str, text: str) -> Any:
+    def _bring(self, circuit: _Circuit, who: Identity, gateway: str, number: str, text: str) -> Any:
         target = None
         try:
             target = yield self._inward(who, text)
             first = yield self._hop(gateway, words(BACK_LINE, number), GATEWAY_ROLE)
-            first.sendall(READY)  # from here who wanted the way speaks first
+            first.sendall(READY)  # from here who wanted the circuit speaks first
         except BaseException:
             if target is not None:
                 target.close()
-            self._over(way)
+            self._over(circuit)
             raise
-        self._join(way, first, target)
+        self._join(circuit, first, target)
 
     # ---- joined
 
-    def _join(self, way: _Way, first: socket.socket, second: socket.socket) -> None:
+    def _join(self, circuit: _Circuit, first: socket.socket, second: socket.socket) -> None:
         """Splice what asked with where it leads."""
-        self._standing.opened(way.client, way.realm)
-        way.making = None
-        way.splice = self._edges.splice(first, second, lambda: self._over(way))
+        self._limits.opened(circuit.client, circuit.realm)
+        circuit.making = None
+        circuit.splice = self._edges.splice(first, second, lambda: self._over(circuit))
 
-    def _over(self, way: _Way) -> None:
-        if way in self._ways:
-            self._ways.discard(way)
-            out, back = way.to_and_from()
-            self._standing.ended(way.client, way.realm, was_open=way.splice is not None, bytes_out=out, bytes_in=back)
+    def _over(self, circuit: _Circuit) -> None:
+        if circuit in self._circuits:
+            self._circuits.discard(circuit)
+            out, back = circuit.to_and_from()
+            was_open = circuit.splice is not None
+            self._limits.ended(circuit.client, circuit.realm, was_open=was_open, bytes_out=out, bytes_in=back)
 
     def open_bytes(self, realm: str) -> tuple[int, int]:
-        """The bytes to a partner and from it on the ways that are open now."""
-        both = [way.to_and_from() for way in self._ways if way.realm == realm]
+        """The bytes to a partner and from it on the circuits that are open now."""
+        both = [circuit.to_and_from() for circuit in self._circuits if circuit.realm == realm]
         return sum(out for out, _ in both), sum(back for _, back in both)
 
     def cut(self, keeps: Callable[[str], bool]) -> None:
-        """End the ways of partners for which nothing is carried any more."""
-        for way in tuple(self._ways):
-            if keeps(way.realm):
+        """End the circuits of partners for which nothing is carried any more."""
+        for circuit in tuple(self._circuits):
+            if keeps(circuit.realm):
                 continue
-            if way.splice is not None:
-                way.splice.cut()
-            elif way.making is not None:
-                way.making.cancel()
+            if circuit.splice is not None:
+                circuit.splice.cut()
+            elif circuit.making is not None:
+                circuit.making.cancel()
 
 
 def _reason(failure: Failure) -> str:
-    """Why there is no way, for who asked."""
-    return str(failure.value) if failure.check(NoWay) else "this gateway has failed"
+    """Why there is no circuit, for who asked."""
+    return str(failure.value) if failure.check(NoCircuit) else "this gateway has failed"
 
 
 def _late(result: Any, realm: str) -> Any:
-    raise NoWay(f"the gateway of {realm} has brought no way in time")
+    raise NoCircuit(f"the gateway of {realm} has brought no circuit in time")

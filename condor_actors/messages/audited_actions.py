@@ -1,9 +1,9 @@
 """What messages do that is written down: for the audit log, by kind.
 
 Theory: a change to others' property, or a gain of rights by a message, leaves a line with the action and its object.
-One table says which kinds these are, what the deed is called and which fields name its object; nothing else of a
-message is ever shown, so that no secret of one gets into a log.  A kind that is in neither table has no deed: it asks,
-answers, or is part of the conversation of a run that began with one that has.
+One table says which kinds these are, what the action is called and which fields name its object; nothing else of a
+message is ever shown, so that no secret of one gets into a log.  A kind that is in neither table has no action: it
+asks, answers, or is part of the conversation of a run that began with one that has.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import attrs
 
-__all__ = ["DEEDS", "QUIET", "Deed", "deed_of"]
+__all__ = ["AUDITED_ACTIONS", "QUIET", "AuditedAction", "audited_action_of"]
 
 FIELD_CHARS = 300
 
 
 @attrs.frozen
-class Deed:
+class AuditedAction:
     """What a kind of message does.
 
     Attributes:
@@ -78,8 +78,8 @@ condor.tokens.AutoApproveTokenRequests auto-approve-tokens  netblock lifetime_s
 condor.tokens.RevokeTokens             revoke-tokens        ids expressions
 """
 
-DEEDS: dict[str, Deed] = {
-    kind: Deed(action, tuple(fields))
+AUDITED_ACTIONS: dict[str, AuditedAction] = {
+    kind: AuditedAction(action, tuple(fields))
     for kind, action, *fields in (line.split() for line in _TABLE.splitlines() if line.strip())}
 """The table, by kind."""
 
@@ -91,20 +91,20 @@ QUIET = frozenset({
     "condor.claim.CheckpointClaim", "condor.claim.SuspendClaim", "condor.claim.ContinueClaim",
     "condor.claim.LowerClaim", "condor.tokens.VerifyToken",
 })
-"""Kinds above READ that have no deed: daemons say them all day, about themselves or as part of a match or a claim.
+"""Kinds above READ that have no action: daemons say them all day, about themselves or as part of a match or a claim.
 When one is refused at the door that is written down all the same."""
 
 
-def deed_of(message: Any) -> tuple[str, str] | None:
+def audited_action_of(message: Any) -> tuple[str, str] | None:
     """What a message does, and to what (``field=value`` and so on); None when that is not written down."""
-    deed = DEEDS.get(getattr(message, "KIND", ""))
-    if deed is None:
+    audited = AUDITED_ACTIONS.get(getattr(message, "KIND", ""))
+    if audited is None:
         return None
-    action = deed.action
+    action = audited.action
     if action.startswith("{"):
         name, _, rest = action[1:].partition("}")
         action = f"{_shown(getattr(message, name, ''))}{rest}"
-    values = [(name, getattr(message, name, "")) for name in deed.fields]
+    values = [(name, getattr(message, name, "")) for name in audited.fields]
     return action, " ".join(f"{name}={_shown(value)}" for name, value in values if value not in ("", ()))
 
 

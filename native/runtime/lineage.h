@@ -1,6 +1,6 @@
-/* Processes of a program, and how they come back: see kin.c. */
-#ifndef RUNTIME_KIN_H
-#define RUNTIME_KIN_H
+/* Processes of a program, and how they come back: see lineage.c. */
+#ifndef RUNTIME_LINEAGE_H
+#define RUNTIME_LINEAGE_H
 
 #include "channel.h"
 
@@ -15,7 +15,7 @@ struct revival {
     const struct group_image *groups; /* of the members; NULL: an older image does not tell */
     int32_t real_groups[MOST_MEMBERS]; /* the same for the kernel */
     int32_t real_group;               /* of this process */
-    long places[MOST_COMMONS]; /* of the objects */
+    long places[MOST_SHARED_PIECES]; /* of the objects */
     uint64_t base;             /* of its part */
     long parent_pid;           /* where it runs; 0: of the first */
     int control;
@@ -25,9 +25,9 @@ struct revival {
     int64_t clock_offset_ns; /* of the first */
 };
 
-long kin_list(struct image_room *m) REQUIRES(one_thread);
-bool kin_has(int virtual_id);
-struct revival *kin_load(void) REQUIRES(one_thread);
-void kin_start(struct revival *r, struct thread *self) REQUIRES(one_thread);
+long lineage_list(struct image_room *m) REQUIRES(one_thread);
+bool lineage_has(int virtual_id);
+struct revival *lineage_load(void) REQUIRES(one_thread);
+void lineage_start(struct revival *r, struct thread *self) REQUIRES(one_thread);
 
 #endif

@@ -1,7 +1,7 @@
 """What an administrator does with the pool's files directly, through no daemon, has a line in an audit log too.
 
-Theory: the line is written before the deed, and without it the deed is not done.  It says what is intended, and whose
-login it was (sudo's, su's), never a secret.
+Theory: the line is written before the action, and without it the action is not done.  It says what is intended, and
+whose login it was (sudo's, su's), never a secret.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from condor_actors.wire.peers import user_name
 if TYPE_CHECKING:
     from condor_actors.config import Config
 
-__all__ = ["note_deed"]
+__all__ = ["note_tool_action"]
 
 
-def note_deed(config: Config, action: str, what: str) -> None:
+def note_tool_action(config: Config, action: str, what: str) -> None:
     """Write the line.
 
     Args:
-        action: in the words of ``messages/deeds.py``; what: on what, in plain words.
+        action: in the words of ``messages/audited_actions.py``; what: on what, in plain words.
 
     Raises:
         OSError: it cannot be written.

@@ -1,9 +1,9 @@
 """How much a gateway carries for whom, and what it refuses so that nobody suffers by another.
 
-Theory: who asks for ways is a *client*: a partner as a whole (its gateway speaks for it), or a machine or user of this
-pool.  Of each client so many ways may be in the making, and so many open; a partner's may not come faster than so many
-each second either, because each costs both gateways and a machine here some milliseconds.  The descriptors of the
-process are divided so that no client takes the last quarter of them.
+Theory: who asks for circuits is a *client*: a partner as a whole (its gateway speaks for it), or a machine or user of
+this pool.  Of each client so many circuits may be in the making, and so many open; a partner's may not come faster
+than so many each second either, because each costs both gateways and a machine here some milliseconds.  The
+descriptors of the process are divided so that no client takes the last quarter of them.
 
 ===========  ==============================  ==========================================================
 count        goes up                         goes down
@@ -20,13 +20,13 @@ import attrs
 
 from condor_actors.config.settings import setting
 
-__all__ = ["GatewaySettings", "Standing", "Traffic"]
+__all__ = ["GatewaySettings", "ClientLimits", "Traffic"]
 
 BURST_S = 3.0
-"""A partner may have saved up the ways of so many seconds."""
+"""A partner may have saved up the circuits of so many seconds."""
 
 TELL_S = 60.0
-"""That a client's ways are refused is told so often, not each time."""
+"""That a client's circuits are refused is told so often, not each time."""
 
 RESERVED = 0.25
 """This part of all streams is for clients that have few."""
@@ -57,12 +57,12 @@ class Account:
 
 @attrs.define(eq=False)
 class Traffic:
-    """What goes between this pool and one partner, whichever of them asked for the ways.
+    """What goes between this pool and one partner, whichever of them asked for the circuits.
 
     Attributes:
         opening, streams: now.
         carried, refused: so far.
-        bytes_out, bytes_in: to the partner and from it, of ways that have ended.
+        bytes_out, bytes_in: to the partner and from it, of circuits that have ended.
     """
 
     opening: int = 0
@@ -73,7 +73,7 @@ class Traffic:
     bytes_in: int = 0
 
 
-class Standing:
+class ClientLimits:
     """The accounts of a gateway's clients.
 
     Args:
@@ -96,7 +96,7 @@ class Standing:
         return self.traffic.setdefault(realm, Traffic())
 
     def ask(self, client: str, realm: str, now_s: float) -> str:
-        """A client asks for a way.
+        """A client asks for a circuit.
 
         Args:
             client: a partner, or a machine or user of this pool, whose name is not that of a pool.
@@ -120,9 +120,9 @@ class Standing:
     def _objection(self, account: Account, now_s: float, *, is_partner: bool) -> str:
         settings, has = self.settings, account.opening + account.streams
         if is_partner and not self._within_rate(account, now_s):
-            return f"more than {settings.most_per_s:g} ways a second (GATEWAY_MAX_RATE)"
+            return f"more than {settings.most_per_s:g} circuits a second (GATEWAY_MAX_RATE)"
         if account.opening >= settings.most_opening:
-            return f"{account.opening} ways are in the making (GATEWAY_MAX_OPENING)"
+            return f"{account.opening} circuits are in the making (GATEWAY_MAX_OPENING)"
         if has >= settings.most_streams:
             return f"{has} streams are carried (GATEWAY_MAX_STREAMS)"
         if self._streams >= self._room * (1.0 if has < FEW else 1.0 - RESERVED):
@@ -142,14 +142,14 @@ class Standing:
         return True
 
     def opened(self, client: str, realm: str) -> None:
-        """A way in the making is one."""
+        """A circuit in the making is one."""
         for each in (self._accounts[client], self.between(realm)):
             each.opening -= 1
             each.streams += 1
         self.between(realm).carried += 1
 
     def ended(self, client: str, realm: str, *, was_open: bool, bytes_out: int = 0, bytes_in: int = 0) -> None:
-        """A way has ended, or did not come about."""
+        """A circuit has ended, or did not come about."""
         account, traffic = self._accounts[client], self.between(realm)
         for each in (account, traffic):
             each.streams -= was_open

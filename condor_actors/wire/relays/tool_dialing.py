@@ -1,4 +1,4 @@
-"""A tool's way to a machine of another pool, by the standard library."""
+"""A tool's circuit to a machine of another pool, by the standard library."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 from condor_actors.wire.errors import NotTrusted, Unreachable, WireError
 from condor_actors.wire.nodes import TlsNode, parse_node
-from condor_actors.wire.relays.lines import MOST_BYTES, WAY_LINE, answer_of, words
+from condor_actors.wire.relays.lines import CIRCUIT_LINE, MOST_BYTES, answer_of, words
 
 if TYPE_CHECKING:
     from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 
-__all__ = ["way_to"]
+__all__ = ["circuit_to"]
 
 
-def way_to(node: TlsNode, credentials: ToolCredentials, timeout_s: float) -> socket.socket:
-    """A bare connection to a machine of another pool, through the first gateway of this one that has a way.
+def circuit_to(node: TlsNode, credentials: ToolCredentials, timeout_s: float) -> socket.socket:
+    """A bare connection to a machine of another pool, through the first gateway of this one that has a circuit.
 
     Raises:
         Unreachable, NotTrusted: why there is none.
     """
-    problem: WireError = Unreachable(f"GATEWAY_HOST names no way to {node}")
+    problem: WireError = Unreachable(f"GATEWAY_HOST names no circuit to {node}")
     for gateway in credentials.gateways:
         parsed = parse_node(gateway)
         assert isinstance(parsed, TlsNode)
@@ -38,12 +38,12 @@ def _through(gateway: TlsNode, node: TlsNode, credentials: ToolCredentials, time
 
     with connect_tls(gateway, credentials, timeout_s) as connected:
         try:
-            connected.sendall(words(WAY_LINE, str(node)))
+            connected.sendall(words(CIRCUIT_LINE, str(node)))
             reason = answer_of(_line(connected))
         except OSError as error:
             raise Unreachable(f"the gateway {gateway}: {error.strerror or error}") from None
         if reason:
-            raise Unreachable(f"the gateway {gateway} has no way to {node}: {reason}")
+            raise Unreachable(f"the gateway {gateway} has no circuit to {node}: {reason}")
         if not _is_gateway(connected):
             raise NotTrusted(f"the certificate of {gateway} does not allow it to be a gateway")
         return socket.socket(fileno=connected.detach())

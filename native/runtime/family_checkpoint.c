@@ -6,7 +6,7 @@
 #include "dirty.h"
 #include "family.h"
 #include "image.h"
-#include "kin.h"
+#include "lineage.h"
 #include "pending.h"
 #include "process.h"
 #include "trap.h"
@@ -51,7 +51,7 @@ static long place_part(struct thread *self, struct image_room *m, long size, boo
 static long place_part(struct thread *self, struct image_room *m, long size, bool first)
 {
     struct request request = {.call = OP_PART, .arguments = {size}};
-    struct vector in[] = {{&m->kin, sizeof m->kin}, {m->children, m->kin.children * sizeof m->children[0]}};
+    struct vector in[] = {{&m->lineage, sizeof m->lineage}, {m->children, m->lineage.children * sizeof m->children[0]}};
     long base = ask(self, &request, in, 2, NULL, 0, NULL);
     if (base < 0 || first)
         return base;
@@ -149,7 +149,7 @@ void write_with_family(struct thread *self, bool first)
     if (!failed)
         failed = plan_image(m, self, &mappings);
     if (!failed)
-        failed = kin_list(m);
+        failed = lineage_list(m);
     long told = first ? write_as_first(self, m, mappings, failed) : write_as_member(self, m, mappings, failed);
     unlock(&passed_fd_lock);
     if (!first && told == 1)

@@ -1,19 +1,19 @@
 /* What each call means for answers given ahead.
  *
  * They are good as long as the program cannot know better: until it changes files itself (own changes), or hears
- * from others who may have (news): a pipe, a signal, a child, a lock, a sleep.
+ * from others who may have (invalidation): a pipe, a signal, a child, a lock, a sleep.
  */
-#include "news.h"
+#include "invalidation.h"
 
-#include "ahead.h"
+#include "read_ahead.h"
 #include "plan.h"
 
-volatile uint32_t news_heard ATOMIC;
+volatile uint32_t invalidations ATOMIC;
 static volatile uint32_t own_changes ATOMIC;
 
-void note_news(void)
+void note_invalidation(void)
 {
-    __atomic_add_fetch(&news_heard, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&invalidations, 1, __ATOMIC_SEQ_CST);
 }
 
 void note_own_change(void)
@@ -24,7 +24,7 @@ void note_own_change(void)
 /* An answer that depends on names and statuses is as good as this was when it came. */
 uint32_t world_now(void)
 {
-    return news_heard + own_changes;
+    return invalidations + own_changes;
 }
 
 /* Calls that change nothing and tell nothing but what a file is. */
@@ -61,7 +61,7 @@ static enum meaning note_control(const struct trap *t)
         return MEANS_NOTHING;
     }
     share_position((int)t->a[0]);
-    return MEANS_NEWS; /* locks; duplicates */
+    return MEANS_INVALIDATION; /* locks; duplicates */
 }
 
 /* Before a call is done. What is not named here may tell the program what others did. */
@@ -91,22 +91,22 @@ enum meaning note_call(const struct trap *t)
         unlearn_file((int)t->a[0]);
         unlearn_file((int)t->a[1]);
         unlearn_file((int)t->a[2]);
-        return MEANS_NEWS;
-    default: return MEANS_NEWS;
+        return MEANS_INVALIDATION;
+    default: return MEANS_INVALIDATION;
     }
 }
 
 /* After it. A: its arguments as they were. */
 void note_call_done(enum meaning meaning, const struct trap *t, const unsigned long a[6])
 {
-    if (meaning == MEANS_NEWS)
-        note_news();
+    if (meaning == MEANS_INVALIDATION)
+        note_invalidation();
     else if (meaning == MEANS_OWN_CHANGE)
         note_own_change();
     if ((t->number == __NR_dup2 || t->number == __NR_dup3) && a[0] != a[1])
         end_change((int)a[1]);
     if (t->number == __NR_dup || t->number == __NR_dup2 || t->number == __NR_dup3 ||
-        (t->number == __NR_fcntl && meaning == MEANS_NEWS))
+        (t->number == __NR_fcntl && meaning == MEANS_INVALIDATION))
         share_position((int)a[0]);
     for (uint64_t fd = a[0]; t->number == __NR_close_range && fd <= a[1] && fd < KNOWN_FILES; fd++)
         end_change((int)fd);

@@ -16,7 +16,7 @@ import attrs
 
 from condor_actors.classads.evaluation.budget import spent
 
-__all__ = ["SLICE_S", "STEPS_PER_S", "Purse"]
+__all__ = ["SLICE_S", "STEPS_PER_S", "TimeBudget"]
 
 SLICE_S = 1.0
 """What one user may take of one turn."""
@@ -25,7 +25,7 @@ STEPS_PER_S = 10_000_000
 
 
 @attrs.define(eq=False)
-class Purse:
+class TimeBudget:
     """What a user may still take of a turn, used as a context while that user is served.
 
     Attributes:
@@ -40,7 +40,7 @@ class Purse:
     _began_s: float = attrs.field(default=0.0, init=False)
     _began_steps: int = attrs.field(default=0, init=False)
 
-    def __enter__(self) -> Purse:
+    def __enter__(self) -> TimeBudget:
         self._began_s, self._began_steps = self.stopwatch(), spent()[0]
         return self
 

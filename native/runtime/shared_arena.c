@@ -7,7 +7,7 @@
  *
  * Behind it are the marks of its pages: what the file has, as far as is known (shared.c).
  */
-#include "ground.h"
+#include "shared_arena.h"
 
 #include "../image_digest.h"
 #include "memory.h"
@@ -15,43 +15,43 @@
 #include "remote.h"
 #include "text.h"
 
-#define MARKS_PLACE (GROUND_PLACE + GROUND_BYTES)
-#define MARKS_BYTES (GROUND_BYTES / PAGE * sizeof(uint64_t))
+#define MARKS_PLACE (ARENA_PLACE + ARENA_BYTES)
+#define MARKS_BYTES (ARENA_BYTES / PAGE * sizeof(uint64_t))
 #define PLACE_BITS 4095l
 
 enum { READ_AT_ONCE = 64 /* pages */, GIVES_BACK = 9 /* MADV_REMOVE */ };
 
-uint64_t ground_object GUARDED_BY(one_thread);
+uint64_t arena_object GUARDED_BY(one_thread);
 
-bool ground_make(void)
+bool arena_make(void)
 {
-    if (process.ground || !process.family)
-        return process.ground;
-    long at = SYSTEM(__NR_mmap, GROUND_PLACE, GROUND_BYTES + MARKS_BYTES, PROT_READ | PROT_WRITE,
+    if (process.arena || !process.family)
+        return process.arena;
+    long at = SYSTEM(__NR_mmap, ARENA_PLACE, ARENA_BYTES + MARKS_BYTES, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (at != (long)GROUND_PLACE && !is_error(at))
-        SYSTEM(__NR_munmap, at, GROUND_BYTES + MARKS_BYTES);
-    if (at == (long)GROUND_PLACE || at == -EEXIST) /* another thread was first */
-        process.ground = true;
-    return process.ground;
+    if (at != (long)ARENA_PLACE && !is_error(at))
+        SYSTEM(__NR_munmap, at, ARENA_BYTES + MARKS_BYTES);
+    if (at == (long)ARENA_PLACE || at == -EEXIST) /* another thread was first */
+        process.arena = true;
+    return process.arena;
 }
 
 /* In the first process of a restarted family. False: there is none, and it needs one. */
-bool ground_make_again(void)
+bool arena_make_again(void)
 {
-    bool needed = process.ground;
-    process.ground = false;
-    return !needed || ground_make();
+    bool needed = process.arena;
+    process.arena = false;
+    return !needed || arena_make();
 }
 
 /* What a page is known by. 0 is no page's: it must be written. */
-uint64_t ground_mark(const void *page)
+uint64_t arena_mark(const void *page)
 {
     uint64_t mark = digest_page(page, 0);
     return mark ? mark : 1;
 }
 
-uint64_t *ground_marks(const struct ground *g)
+uint64_t *arena_marks(const struct arena_place *g)
 {
     return (uint64_t *)MARKS_PLACE + g->at / (int64_t)PAGE;
 }
@@ -59,25 +59,25 @@ uint64_t *ground_marks(const struct ground *g)
 /* FROM..TO of the file comes into memory that nobody uses yet. */
 static long fill_gap(struct thread *self, long handle, const struct shared_place *p, uint64_t base)
 {
-    const struct ground piece = {.at = (int64_t)base + p->gap_from - p->from};
-    uint8_t *to = (uint8_t *)GROUND_PLACE + piece.at;
-    uint64_t *marks = ground_marks(&piece);
+    const struct arena_place piece = {.at = (int64_t)base + p->gap_from - p->from};
+    uint8_t *to = (uint8_t *)ARENA_PLACE + piece.at;
+    uint64_t *marks = arena_marks(&piece);
     size_t size = (size_t)(p->gap_to - p->gap_from);
     SYSTEM(__NR_madvise, to, size, GIVES_BACK); /* of another file's, whose last member was killed */
     long got = read_home(self, (int)handle, to, size, p->gap_from);
     for (size_t at = 0; at < size && got >= 0; at += PAGE)
-        marks[at / PAGE] = ground_mark(to + at);
+        marks[at / PAGE] = arena_mark(to + at);
     return got < 0 ? got : 0;
 }
 
 /* Other members have it already.  What has been written to the file in another way since becomes visible where no member
  * has changed the page. */
-static long refresh(struct thread *self, long handle, int64_t offset, size_t size, const struct ground *g)
+static long refresh(struct thread *self, long handle, int64_t offset, size_t size, const struct arena_place *g)
 {
     const size_t room = READ_AT_ONCE * PAGE;
     long fresh = SYSTEM(__NR_mmap, 0, room, PROT_READ | PROT_WRITE, MAP_FRESH, -1, 0), got = 0;
-    uint8_t *memory = (uint8_t *)GROUND_PLACE + g->at;
-    uint64_t *marks = ground_marks(g);
+    uint8_t *memory = (uint8_t *)ARENA_PLACE + g->at;
+    uint64_t *marks = arena_marks(g);
     if (is_error(fresh))
         return -ENOMEM;
     for (size_t at = 0; at < size && got >= 0; at += room) {
@@ -85,8 +85,8 @@ static long refresh(struct thread *self, long handle, int64_t offset, size_t siz
         memset((void *)fresh, 0, bytes);
         got = read_home(self, (int)handle, (void *)fresh, bytes, offset + (int64_t)at);
         for (size_t i = 0; i < bytes && got >= 0; i += PAGE) {
-            uint64_t mark = ground_mark((uint8_t *)fresh + i), *known = &marks[(at + i) / PAGE];
-            if (mark == *known || ground_mark(memory + at + i) != *known)
+            uint64_t mark = arena_mark((uint8_t *)fresh + i), *known = &marks[(at + i) / PAGE];
+            if (mark == *known || arena_mark(memory + at + i) != *known)
                 continue;
             memcpy(memory + at + i, (uint8_t *)fresh + i, PAGE);
             *known = mark;
@@ -97,7 +97,7 @@ static long refresh(struct thread *self, long handle, int64_t offset, size_t siz
 }
 
 /* Where SIZE bytes at OFFSET of HANDLE's file are. They are there when this returns 0; else -errno. */
-long ground_find(struct thread *self, long handle, int64_t offset, size_t size, struct ground *to)
+long arena_find(struct thread *self, long handle, int64_t offset, size_t size, struct arena_place *to)
 {
     struct shared_place place;
     struct vector out = {&place, sizeof place};
@@ -108,7 +108,7 @@ long ground_find(struct thread *self, long handle, int64_t offset, size_t size, 
         if (found < 0)
             return found;
         const uint64_t base = (uint64_t)found & ~(uint64_t)PLACE_BITS;
-        *to = (struct ground){(int64_t)base + offset - place.from, found, place.from};
+        *to = (struct arena_place){(int64_t)base + offset - place.from, found, place.from};
         if (place.gap_from >= place.gap_to)
             return filled_all ? 0 : refresh(self, handle, offset, size, to);
         filled_all = place.gap_from == offset && place.gap_to == offset + (int64_t)size;
@@ -120,13 +120,13 @@ long ground_find(struct thread *self, long handle, int64_t offset, size_t size, 
 }
 
 /* G appears at AT as well, where nothing of use is. */
-long ground_map(const struct ground *g, unsigned long at, size_t size)
+long arena_map(const struct arena_place *g, unsigned long at, size_t size)
 {
-    return SYSTEM(__NR_mremap, GROUND_PLACE + (unsigned long)g->at, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, at);
+    return SYSTEM(__NR_mremap, ARENA_PLACE + (unsigned long)g->at, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, at);
 }
 
 /* After a restart, home is told what is where. */
-long ground_claim(struct thread *self, long handle, int64_t offset, size_t size, const struct ground *g)
+long arena_claim(struct thread *self, long handle, int64_t offset, size_t size, const struct arena_place *g)
 {
     struct request request = {.call = OP_SHARE,
                               .arguments = {handle, offset, (int64_t)size, SHARE_CLAIM, g->place, g->from}};
@@ -136,14 +136,14 @@ long ground_claim(struct thread *self, long handle, int64_t offset, size_t size,
 
 /* RELEASED: what home said when a handle was given up.  Nobody has that part any more, and nobody gets it until home has
  * heard that its memory is gone. */
-void ground_give_back(struct thread *self, long released)
+void arena_give_back(struct thread *self, long released)
 {
     if (released <= 0)
         return;
     const struct request left = {.call = OP_SHARE, .arguments = {0, 0, 0, SHARE_LEFT, released - 1}};
-    const struct ground part = {.at = (released - 1) & ~PLACE_BITS};
+    const struct arena_place part = {.at = (released - 1) & ~PLACE_BITS};
     const size_t size = 1ul << ((released - 1) & PLACE_BITS);
-    SYSTEM(__NR_madvise, GROUND_PLACE + (unsigned long)part.at, size, GIVES_BACK);
-    SYSTEM(__NR_madvise, ground_marks(&part), size / PAGE * sizeof(uint64_t), GIVES_BACK);
+    SYSTEM(__NR_madvise, ARENA_PLACE + (unsigned long)part.at, size, GIVES_BACK);
+    SYSTEM(__NR_madvise, arena_marks(&part), size / PAGE * sizeof(uint64_t), GIVES_BACK);
     ask(self, &left, NULL, 0, NULL, 0, NULL);
 }
