@@ -131,7 +131,7 @@ def only_the_first_gateway(patch: Patch) -> None:
 
 MUTANTS = [
     (dials_directly, {}, "has a connection with"),
-    (bears_every_flood, {"faults": WRONG["flood"]}, "ways that"),
+    (bears_every_flood, {"faults": WRONG["flood"]}, "circuits that"),
     (claims_without_matches, {"faults": WRONG["greedy"], "count": 1}, "matches were announced"),
     (takes_anybody, {"takes": False}, "takes no jobs"),
     (never_asks_back, {"hidden": "lender", "span_s": 1500.0}, "not all jobs are done"),
