@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from condor_actors.simulation.world.scenario import MachineSpec, Scenario, Submission, run
+from condor_actors.simulation.world.scenario import MachineSpec, Scenario, Submission, Wish, run
 
 SMALL = Scenario(
     seed=7,
@@ -47,6 +47,21 @@ def test_a_seed_gives_the_same_trace_whatever_the_order_of_hashes_and_the_place(
                               capture_output=True, text=True, check=True, timeout=60)
         digests.add(done.stdout)
     assert len(digests) == 1
+
+
+def test_a_job_that_writes_too_much_is_held_long_before_its_run_reports() -> None:
+    central, *others = SMALL.machines
+    result = run(Scenario(
+        machines=(central, *others), config={"STARTD_ENFORCE_DISK_LIMITS": "True"}, span_s=1800.0, submissions=(
+            Submission(when_s=30.0, owner="alice", machine="m0", cpu_s=300.0, program={"disk_mib": 20_000}),
+            Submission(when_s=30.0, owner="bob", machine="m0", cpu_s=300.0, program={"disk_mib": 20},
+                       ad={"RequestDisk": "100000"})),
+        wishes=(Wish(when_s=600.0, owner="alice", machine="m0", action="remove"),)))
+    assert not result.violations
+    held, done = result.jobs["m0/1.0"], result.jobs["m0/2.0"]
+    assert held.starts == 1
+    assert 0.0 < held.cpu_s < 3.0
+    assert (done.starts, done.completed_s is not None) == (1, True)
 
 
 def test_jobs_begin_at_their_time_on_the_clock_of_their_machine() -> None:

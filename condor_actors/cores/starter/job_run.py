@@ -191,6 +191,11 @@ class JobRun:
             spans.append(min(close.grace_s, self.spec.vacate_s) if close.grace_s > 0 else 0.0)
         return min(spans, default=0.0), number
 
+    @property
+    def failed(self) -> bool:
+        """Whether the program has ended, and not as it should."""
+        return self.status[0] != self.spec.success_code or self.status[1] > 0
+
     def kill(self) -> None:
         """Kill everything of a living run, and see to it that it is gone."""
         self.state = StarterState.KILLING

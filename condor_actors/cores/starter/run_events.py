@@ -174,17 +174,22 @@ class TreeGone:
     Attributes:
         usage: its whole usage.
         oom: whether the kernel killed for memory; memory_mib: how much was allowed.
+        slot_name: where it ran.
+        no_room: a sentence, when others have filled the disk that it could not write to; over_disk: when it has.
     """
 
     usage: Usage
     oom: bool = False
     memory_mib: int = 0
+    slot_name: str = ""
+    no_room: str = ""
+    over_disk: str = ""
 
 
-def too_much(what: str, used_kib: int, asked_kib: int, command: str) -> str:
-    """Why a run is ended that uses more than it may: with the numbers."""
-    return (f"The job used {used_kib >> 10:,} MB of {what}, of {asked_kib >> 10:,} MB that were its own ({command}), "
-            "and was killed.")
+def too_much(what: str, used_kib: int, asked_kib: int, command: str, slot_name: str) -> str:
+    """Why a run is ended that uses more than it may: with the numbers, and where."""
+    return (f"The job used {-(-used_kib // 1024):,} MB of {what} on {slot_name}, of {asked_kib >> 10:,} MB that were "
+            f"its own ({command}), and was killed.")
 
 
 @attrs.frozen

@@ -329,8 +329,14 @@ def gather(run: JobRun, event: TreeGone) -> None:
     run.usage = event.usage
     run.out.append(CancelTimer("again"))
     if event.oom and run.cause == "exited" and run.status[0] != 0:
-        run.end("hold", too_much("memory", event.usage.peak_memory_kib, event.memory_mib << 10, "RequestMemory"),
-                (HoldCode.JOB_OUT_OF_RESOURCES, HoldSubCode.MEMORY_EXCEEDED))
+        run.end("hold", too_much("memory", event.usage.peak_memory_kib, event.memory_mib << 10, "RequestMemory",
+                                 event.slot_name), (HoldCode.JOB_OUT_OF_RESOURCES, HoldSubCode.MEMORY_EXCEEDED))
+        return
+    if event.over_disk and run.cause == "exited" and run.failed:
+        run.end("hold", event.over_disk, (HoldCode.JOB_OUT_OF_RESOURCES, HoldSubCode.DISK_EXCEEDED))
+        return
+    if event.no_room and run.cause == "exited" and run.failed:
+        run.end("evicted", event.no_room)
         return
     spec = run.spec
     if not spec.transfers:
@@ -338,8 +344,7 @@ def gather(run: JobRun, event: TreeGone) -> None:
     elif run.cause == "exited" and run.checkpointing:
         run.out.append(Gather(complete=True, everything=True))
     elif run.cause == "exited":
-        failed = run.status[0] != spec.success_code or run.status[1] > 0
-        if spec.when == "ON_SUCCESS" and failed:
+        if spec.when == "ON_SUCCESS" and run.failed:
             run.out.append(Gather(complete=False, everything=False))
         else:
             run.out.append(Gather(complete=not run.status[1] > 0, everything=True))

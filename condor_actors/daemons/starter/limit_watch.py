@@ -1,13 +1,17 @@
 """Holds a run to the memory and disk that it asked for, where nobody else does.
 
 Theory: a control group's limit of memory is the kernel's affair.  Without one the processes are looked at again and
-again, which a burst of allocation may outrun: so the log says which of the two is in force.  Disk is measured with the
-run's reports.
+again, which a burst of allocation may outrun: so the log says which of the two is in force.  Disk is the affair of
+:class:`~condor_actors.daemons.starter.disk_watch.DiskWatch`, and is measured with the run's reports as well.  A burst
+may fill the disk before it is noticed: a program that fails then, and has not taken more than its own, begins again.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.messages.codes import HoldSubCode
@@ -15,10 +19,13 @@ from condor_actors.messages.run import Usage
 
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter
+    from condor_actors.machine.run.launch import Ended
 
 __all__ = ["LimitWatch"]
 
 WATCH_S = 1.0
+FULL_KIB = 1 << 10
+"""A file system with less room than that is full."""
 
 
 class LimitWatch:
@@ -34,6 +41,7 @@ class LimitWatch:
         held = settings.memory_policy == "hard" and claim.memory_mib > 0
         grouped = claim.cgroup is not None and claim.cgroup.limits_memory
         self._watches = held and not grouped
+        self._stands = self._clears = False
         self.memory_in_force = "none" if not held else "control group" if grouped else f"looked at every {WATCH_S:g} s"
 
     def begin(self) -> None:
@@ -41,6 +49,10 @@ class LimitWatch:
         starter, claim = self._starter, self._starter.claim
         if self._watches:
             starter.context.set_timer("watch", WATCH_S)
+        if starter.edges.settings.enforce_disk and starter.sandbox is not None:
+            starter.edges.disk.begin(
+                starter.run_id, claim.disk_kib, starter.sandbox, used=starter.context.as_turn(self._uses),
+                stands=starter.context.as_turn(self._stand))
         if claim.limits_told:
             return
         claim.limits_told = True
@@ -62,8 +74,8 @@ class LimitWatch:
         limit_kib = starter.claim.memory_mib << 10
         memory_kib = starter.processes.measure().memory_kib
         if memory_kib > limit_kib:
-            starter.decide(jr.Measured(starter.usage(), jr.too_much("memory", memory_kib, limit_kib, "RequestMemory"),
-                                       HoldSubCode.MEMORY_EXCEEDED))
+            text = jr.too_much("memory", memory_kib, limit_kib, "RequestMemory", starter.claim.slot_name)
+            starter.decide(jr.Measured(starter.usage(), text, HoldSubCode.MEMORY_EXCEEDED))
         else:
             starter.context.set_timer("watch", WATCH_S)
 
@@ -72,4 +84,64 @@ class LimitWatch:
         limit_kib = self._starter.claim.disk_kib
         if not self._starter.edges.settings.enforce_disk or usage.disk_kib <= limit_kib:
             return ""
-        return jr.too_much("disk", usage.disk_kib, limit_kib, "RequestDisk")
+        return jr.too_much("disk", usage.disk_kib, limit_kib, "RequestDisk", self._starter.claim.slot_name)
+
+    def _uses(self, disk_kib: int) -> None:
+        """The scratch directory was looked through."""
+        starter = self._starter
+        if starter.core.state in jr.ALIVE:
+            usage = attrs.evolve(starter.usage(), disk_kib=disk_kib)
+            text = self.of_disk(usage)
+            if text:
+                starter.decide(jr.Measured(usage, text, HoldSubCode.DISK_EXCEEDED))
+
+    def _stand(self, stands: bool) -> None:
+        """The processes stand still while their files are looked through, or go on, unless another wish keeps them."""
+        starter = self._starter
+        if stands == self._stands or starter.processes is None or starter.core.state not in jr.ALIVE:
+            return
+        self._stands = stands
+        if not starter.core.suspended:
+            (starter.processes.freeze if stands else starter.processes.thaw)()
+
+    def cleared(self, ended: Ended | None) -> None:
+        """No process of the run is left: say so; where the program has failed, after a look at the disk."""
+        starter = self._starter
+        had_room = starter.edges.disk.had_room(starter.run_id)
+        if not (had_room and starter.core.failed and starter.sandbox is not None):
+            self._tree_gone(ended)
+        elif not self._clears:
+            self._clears = True
+            sandbox, host, path = starter.sandbox, starter.edges.host, starter.edges.root.path
+
+            def disk() -> tuple[int, int]:
+                free_kib, _ = host.disk_room(path)
+                return free_kib, sandbox.size_kib() if free_kib < FULL_KIB else 0
+
+            starter.context.defer_to_turn(starter.held.in_thread(disk), lambda found: self._disk_at_end(ended, found))
+
+    def _disk_at_end(self, ended: Ended | None, found: Any) -> None:
+        starter, limit_kib = self._starter, self._starter.claim.disk_kib
+        self._clears = False
+        if starter.core.state is not jr.StarterState.CLEARING:
+            return
+        free_kib, used_kib = (FULL_KIB, 0) if isinstance(found, Failure) else found
+        if free_kib >= FULL_KIB:
+            self._tree_gone(ended)
+        elif used_kib > limit_kib:
+            self._tree_gone(ended, over_disk=jr.too_much("disk", used_kib, limit_kib, "RequestDisk",
+                                                         starter.claim.slot_name), disk_kib=used_kib)
+        else:
+            self._tree_gone(ended, no_room=(
+                f"The disk of {starter.claim.slot_name} is full, and others have filled it: the job, which failed "
+                f"there, used {-(-used_kib // 1024):,} MB of {limit_kib >> 10:,} MB that were its own."))
+
+    def _tree_gone(self, ended: Ended | None, *, no_room: str = "", over_disk: str = "", disk_kib: int = 0) -> None:
+        starter, processes = self._starter, self._starter.processes
+        usage, oom = starter.usage(), False
+        if disk_kib:
+            usage = attrs.evolve(usage, disk_kib=disk_kib)
+        if processes is not None and ended is not None and ended.exit_code != 0:
+            oom = processes.killed_for_memory()
+        starter.decide(jr.TreeGone(usage, oom, starter.claim.memory_mib, starter.claim.slot_name, no_room,
+                                   over_disk))

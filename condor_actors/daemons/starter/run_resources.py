@@ -148,6 +148,7 @@ class RunResources:
         self.edges.runs.pop(self.run_id, None)
         with contextlib.ExitStack() as last:  # each of these is tried, whatever becomes of the others
             last.callback(self.remove_sandbox)
+            last.callback(self.edges.disk.end, self.run_id)
             last.callback(self.drop_image)
             last.callback(self.settle_image)
             last.callback(self.edges.store.unpin, self.run_id)

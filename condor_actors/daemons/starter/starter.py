@@ -229,6 +229,7 @@ class Starter(Actor):
 
     def _activity(self, effect: jr.Activity) -> None:
         if effect.activity == "idle":
+            self.edges.disk.end(self.run_id)
             if self._launched is None:
                 self.held.kill()  # what fetches inputs or unpacks an image for a run that is over before it began
             self.held.processes = None  # none is left; the claim's control group is the next run's
@@ -439,10 +440,7 @@ class Starter(Actor):
         processes = self.processes
         left = processes.kill() if processes is not None else 0
         if left == 0 and self.core.state is jr.StarterState.CLEARING:
-            usage, oom = self.usage(), False
-            if processes is not None and self._ended is not None and self._ended.exit_code != 0:
-                oom = processes.killed_for_memory()
-            self.decide(jr.TreeGone(usage, oom, self.claim.memory_mib))
+            self._watch.cleared(self._ended)
         elif self.core.state is jr.StarterState.CLEARING:
             self.context.set_timer("straggler", STRAGGLER_S[min(self._tries, len(STRAGGLER_S) - 1)])
             self._tries += 1

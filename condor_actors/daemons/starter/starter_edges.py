@@ -23,6 +23,7 @@ from condor_actors.cores.starter.run_account import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
 from condor_actors.daemons.starter.chirp_service import ChirpService
 from condor_actors.daemons.starter.container_launch import isolation_of
+from condor_actors.daemons.starter.disk_watch import DiskWatch
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.machine.containers.image_store import ImageStore
 from condor_actors.machine.containers.probe import containers_work
@@ -147,6 +148,7 @@ class StarterEdges:
         runs: what each run holds, by run id.
         images: unpacked ones; containers: whether jobs can run in them here (blocks).
         chirp: where jobs reach their starters.
+        disk: watches what runs write below EXECUTE.
         leaving: directories that are being removed.
         at_rest: called when the last run is gone, while the process ends; None: it does not.
     """
@@ -171,6 +173,7 @@ class StarterEdges:
     containers: Callable[[], bool] = containers_work
     chirp: ChirpService = attrs.field(default=attrs.Factory(lambda self: ChirpService(self.reactor, self.log),
                                                             takes_self=True))
+    disk: DiskWatch = attrs.field(default=attrs.Factory(DiskWatch, takes_self=True))
     leaving: dict[str, Deferred[None]] = attrs.field(factory=dict)
     at_rest: Callable[[], None] | None = None
     _to_remove: list[Sandbox] = attrs.field(factory=list, init=False)

@@ -68,6 +68,15 @@ class RunHost:
         """
         return self._root or SandboxRoot(execute, account)
 
+    def disk_room(self, path: str) -> tuple[int, int]:
+        """How many KiB users may still write to the file system of ``path``, and its size; blocks.
+
+        Raises:
+            OSError: it does not say.
+        """
+        facts = os.statvfs(path)
+        return facts.f_bavail * facts.f_frsize >> 10, facts.f_blocks * facts.f_frsize >> 10
+
     def blobs(self, folder: Path, quota_bytes: int, floor_bytes: int) -> BlobStore:
         """The content that runs have fetched.
 

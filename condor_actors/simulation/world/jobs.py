@@ -14,6 +14,7 @@ argument       meaning
 ``stubborn``   1: SIGTERM does not impress it
 ``keeps``      1: it writes its progress to ``progress`` when it is asked to go
 ``memory_mib`` what it uses
+``disk_mib``   what it writes as soon as it begins
 ``start_s``    how long it takes to begin (to be placed, to load)
 =============  ==========================================================================================
 """
@@ -282,6 +283,11 @@ class SimulatedRunHost:
     def sandboxes(self, execute: str, account: Account | None) -> SimulatedSandboxes:
         """EXECUTE."""
         return SimulatedSandboxes(self._machine, execute, self.pid)
+
+    def disk_room(self, path: str) -> tuple[int, int]:
+        """What the programs have left of it."""
+        total_kib = self._machine.spec.disk_kib
+        return max(0, total_kib - self._machine.written_kib()), total_kib
 
     def blobs(self, folder: Any, quota_bytes: int, floor_bytes: int) -> MemoryBlobs:
         """No content."""

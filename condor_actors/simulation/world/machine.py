@@ -169,6 +169,13 @@ class SimulatedMachine:
         if folder in self.scratch:
             self.scratch[folder][name] = data
 
+    def written_kib(self, folder: str = "") -> int:
+        """What is in a sandbox, or in all: its files, and what its program writes beside (``disk_mib``)."""
+        size_bytes = sum(len(data) for path, files in self.scratch.items() if folder in ("", path)
+                         for data in files.values())
+        return (size_bytes >> 10) + sum(int(job.program.get("disk_mib", 0)) << 10 for job in self.jobs.values()
+                                        if folder in ("", job.folder) and job.begun)
+
     def keep_progress(self, folder: str, done_s: float) -> None:
         """A job writes how far it has come."""
         self.write(folder, PROGRESS, f"{done_s!r}".encode())

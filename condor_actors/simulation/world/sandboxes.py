@@ -117,7 +117,7 @@ class SimulatedSandbox:
 
     def size_kib(self) -> int:
         """Disk space in use."""
-        return sum(len(data) for data in self._files.values()) >> 10
+        return self._machine.written_kib(self.path)
 
     def read(self, path: str, offset: int, max_bytes: int) -> tuple[int, bytes, int]:
         """(offset, bytes, size) of a file."""

@@ -297,20 +297,6 @@ def test_an_output_that_cannot_be_sent_holds_unless_the_machine_is_wanted_back()
         assert (bench.said()[0].cause, bench.said()[0].hold_code) == (cause, 0 if closing else 12)
 
 
-def test_memory_beyond_the_limit_holds() -> None:
-    bench = Bench().running()
-    bench.tell(jr.ProgramEnded(-1, 9, False))
-    bench.tell(jr.TreeGone(Usage(), oom=True))
-    assert (bench.said()[0].hold_code, bench.said()[0].hold_subcode) == (34, 102)
-
-
-def test_disk_beyond_the_limit_holds() -> None:
-    bench = Bench().running()
-    assert jr.KillTree() in bench.tell(jr.Measured(Usage(disk_kib=9), "too much", 104))
-    exited = bench.ended(-1, 9)
-    assert (exited.cause, exited.reason, exited.hold_subcode) == ("hold", "too much", 104)
-
-
 def test_without_its_shadow_it_lives_as_long_as_its_lease() -> None:
     bench = Bench().running()
     bench.tell(jr.LinkLost())

@@ -1,0 +1,147 @@
+"""When the scratch directories of an execute machine's runs are looked through, and which runs stand still meanwhile.
+
+Theory: to look a directory through costs a call of the kernel for each file; to ask how much room its file system has
+costs one.  So the room is looked at every second, and a run's files only when the room has shrunk since by half of
+what the run may still take, or when the last look is old.  Of the time, the looks take at most half while room
+disappears, and else a fifth.  Where hardly any room is left, the runs that may have taken it stand still until they
+have been looked at: the others find room for what they write.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+
+__all__ = ["DiskLook", "DiskPace"]
+
+LOOK_S = 1.0
+"""How often the room is looked at."""
+REGULAR_S = 5.0
+"""How old a look at a run's files gets while nothing is suspected, where looking costs little."""
+SHARE_IN_NEED, SHARE = 2.0, 5.0
+"""A look that took so long is followed by the next one not before so many times as long have passed."""
+LEAST_FALL_KIB = 1 << 10
+"""What the machine itself writes meanwhile is no reason."""
+LOW = 0.05
+"""The part of a file system that is the last room."""
+STANDS_AT_MOST_S = 30.0
+
+
+@attrs.define
+class _Watched:
+    """A run: its limit, what it used at the last look, how much room there was then or has been since."""
+
+    limit_kib: int
+    looked_s: float
+    used_kib: int = 0
+    took_s: float = 0.0
+    room_kib: int | None = None
+    most_room_kib: int = 0
+    stands_since_s: float | None = None
+
+    def pressure(self, free_kib: int) -> float:
+        """How much of what the run may still take has gone since the last look; at least 1: it is to be looked at."""
+        fallen_kib = (self.room_kib or free_kib) - free_kib
+        return 0.0 if fallen_kib < LEAST_FALL_KIB else 2 * fallen_kib / max(1, self.limit_kib - self.used_kib)
+
+
+@attrs.frozen(kw_only=True)
+class DiskLook:
+    """What follows from a look at the room.
+
+    Attributes:
+        run_id: whose files are to be looked through now; empty: nobody's.
+        stand, go_on: runs that are to stand still, and that go on.
+        again_s: when the room is to be looked at next, from now.
+    """
+
+    run_id: str = ""
+    stand: tuple[str, ...] = ()
+    go_on: tuple[str, ...] = ()
+    again_s: float = LOOK_S
+
+
+class DiskPace:
+    """The looks at the files of the runs of one machine, by any clock that goes on."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _Watched] = {}
+        self._looking = ""
+        self._over_s = -math.inf
+        self._took_s = 0.0
+
+    def begin(self, run_id: str, limit_kib: int, now_s: float) -> None:
+        """A program has begun that may use so much."""
+        self._runs[run_id] = _Watched(limit_kib, now_s)
+
+    def end(self, run_id: str) -> None:
+        """It is over."""
+        self._runs.pop(run_id, None)
+        if self._looking == run_id:
+            self._looking = ""
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to look at."""
+        return not self._runs
+
+    def had_room(self, run_id: str) -> bool:
+        """Whether the file system has had room for all that the run may use, while it ran."""
+        run = self._runs.get(run_id)
+        return run is not None and run.most_room_kib >= run.limit_kib
+
+    def look(self, free_kib: int, total_kib: int, now_s: float) -> DiskLook:
+        """What is to be done, with so much room left of so much."""
+        for run in self._runs.values():
+            run.room_kib = max(run.room_kib or 0, free_kib)
+            run.most_room_kib = max(run.most_room_kib, free_kib)
+        suspects = {run_id: pressure for run_id, run in self._runs.items()
+                    if (pressure := run.pressure(free_kib)) >= 1.0}
+        stand = self._stand(suspects if free_kib < LOW * total_kib else (), now_s)
+        go_on = self._go_on(now_s)
+        run_id, wait_s = self._next(suspects, now_s)
+        if run_id:
+            self._looking = run_id
+        return DiskLook(run_id=run_id, stand=stand, go_on=go_on, again_s=wait_s)
+
+    def looked(self, run_id: str, used_kib: int | None, took_s: float, free_kib: int, now_s: float) -> None:
+        """A run's files were looked through (None: without a result); ``free_kib``: the room before that."""
+        self._over_s, self._took_s = now_s, took_s
+        if self._looking == run_id:
+            self._looking = ""
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.looked_s, run.took_s, run.room_kib = now_s, took_s, free_kib
+            run.used_kib = run.used_kib if used_kib is None else used_kib
+
+    def _next(self, suspects: dict[str, float], now_s: float) -> tuple[str, float]:
+        """Whose files are looked through now, and when the room is looked at again."""
+        if self._looking or not self._runs:
+            return "", LOOK_S
+        waits_s = self._over_s + (SHARE_IN_NEED if suspects else SHARE) * self._took_s - self._took_s - now_s
+        if suspects:
+            found = max(suspects, key=lambda each: (suspects[each], each))
+        else:
+            found = min(self._runs, key=lambda each: (self._runs[each].looked_s, each))
+            run = self._runs[found]
+            if now_s - run.looked_s < max(REGULAR_S, SHARE * run.took_s):
+                return "", LOOK_S
+        return (found, LOOK_S) if waits_s <= 0.0 else ("", min(LOOK_S, waits_s))
+
+    def _stand(self, suspects: dict[str, float] | tuple[()], now_s: float) -> tuple[str, ...]:
+        found = tuple(each for each in suspects if self._runs[each].stands_since_s is None)
+        for run_id in found:
+            self._runs[run_id].stands_since_s = now_s
+        return found
+
+    def _go_on(self, now_s: float) -> tuple[str, ...]:
+        """Those that were looked at since they stand still, or cannot be looked at."""
+        found = tuple(run_id for run_id, run in self._runs.items() if run.stands_since_s is not None and (
+            run.looked_s > run.stands_since_s or now_s - run.stands_since_s >= STANDS_AT_MOST_S))
+        for run_id in found:
+            run = self._runs[run_id]
+            run.stands_since_s = None
+            if run.looked_s <= now_s - STANDS_AT_MOST_S:
+                run.looked_s, run.room_kib = now_s, None
+        return found

@@ -1,0 +1,121 @@
+"""Watches the disk below EXECUTE for all runs of a starter host whose disk is limited.
+
+Theory: when is decided by :class:`~condor_actors.cores.starter.disk_pace.DiskPace`; here the room is looked at and the
+files are looked through, beside the reactor and one run at a time.  A run is told what it uses, and to stand still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from twisted.python.failure import Failure
+
+from condor_actors.cores.starter.disk_pace import LOOK_S, DiskPace
+from condor_actors.machine.run.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter.starter_edges import StarterEdges
+
+__all__ = ["DiskWatch"]
+
+
+@attrs.frozen
+class _Run:
+    sandbox: Sandbox
+    used: Callable[[int], Any]
+    stands: Callable[[bool], Any]
+
+
+class DiskWatch:
+    """The watch of one process.
+
+    Args:
+        edges: whose runs they are.
+    """
+
+    def __init__(self, edges: StarterEdges) -> None:
+        self._edges = edges
+        self._pace = DiskPace()
+        self._runs: dict[str, _Run] = {}
+        self._call: Any = None
+        self._asking = False
+
+    def begin(self, run_id: str, limit_kib: int, sandbox: Sandbox, used: Callable[[int], Any],
+              stands: Callable[[bool], Any]) -> None:
+        """Watch a run whose program begins.
+
+        Args:
+            run_id, limit_kib, sandbox: the run, what it may use, and where.
+            used: is told how many KiB it uses.
+            stands: is told whether it is to stand still.
+        """
+        self._runs[run_id] = _Run(sandbox, used, stands)
+        self._pace.begin(run_id, limit_kib, self._now_s())
+        self._look_in(0.0)
+
+    def end(self, run_id: str) -> None:
+        """The run is over."""
+        self._runs.pop(run_id, None)
+        self._pace.end(run_id)
+        if self._pace.idle and self._call is not None:
+            self._call.cancel()
+            self._call = None
+
+    def had_room(self, run_id: str) -> bool:
+        """Whether there has been room for all that the run may use, while it ran."""
+        return self._pace.had_room(run_id)
+
+    def _now_s(self) -> float:
+        now_s: float = self._edges.reactor.seconds()
+        return now_s
+
+    def _look_in(self, delay_s: float) -> None:
+        if self._call is not None:
+            self._call.cancel()
+        self._call = self._edges.reactor.callLater(delay_s, self._look)
+
+    def _look(self) -> None:
+        self._call = None
+        if self._asking:  # a file system that does not answer is asked once
+            self._look_in(LOOK_S)
+            return
+        self._asking = True
+        self._edges.in_thread(self._edges.host.disk_room, self._edges.root.path).addBoth(self._room)
+
+    def _room(self, room: Any) -> None:
+        self._asking = False
+        if self._pace.idle:
+            return
+        if isinstance(room, Failure):
+            room.trap(OSError)
+            self._look_in(LOOK_S)
+            return
+        free_kib, total_kib = room
+        look = self._pace.look(free_kib, total_kib, self._now_s())
+        for run_id in look.stand:
+            self._edges.log.info("run {run} stands still until it is known whether it has filled the disk", run=run_id)
+            self._runs[run_id].stands(True)
+        for run_id in look.go_on:
+            self._runs[run_id].stands(False)
+        if self._call is None:
+            self._look_in(look.again_s)
+        if look.run_id:
+            began_s = self._now_s()
+            self._edges.in_thread(self._runs[look.run_id].sandbox.size_kib).addBoth(
+                self._looked, look.run_id, free_kib, began_s)
+
+    def _looked(self, used_kib: Any, run_id: str, free_kib: int, began_s: float) -> None:
+        """A run's files were looked through; the next one's may be waiting."""
+        now_s = self._now_s()
+        failed = isinstance(used_kib, Failure)
+        self._pace.looked(run_id, None if failed else used_kib, now_s - began_s, free_kib, now_s)
+        run = self._runs.get(run_id)
+        if failed:
+            self._edges.log.warn("the files of run {run} cannot be looked through: {why}", run=run_id,
+                                 why=used_kib.value)
+        elif run is not None:
+            run.used(used_kib)
+        if not self._pace.idle:
+            self._look_in(0.05)
