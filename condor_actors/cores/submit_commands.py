@@ -77,7 +77,8 @@ periodic_remove PeriodicRemove; periodic_vacate PeriodicVacate; priority JobPrio
 remove_kill_sig RemoveKillSig; request_<name>; request_cpus RequestCpus; request_disk RequestDisk; request_GPUs;
 request_gpus RequestGPUs; request_memory RequestMemory; requirements Requirements; retry_until; run_as_owner RunAsOwner;
 shell; should_transfer_files ShouldTransferFiles; skip_filechecks; stream_error StreamErr; stream_output StreamOut;
-submit_event_notes SubmitEventNotes; submit_event_user_notes SubmitEventUserNotes; success_exit_code JobSuccessExitCode;
+submit_event_notes SubmitEventNotes; submit_event_notes_attrs SubmitEventNotesAttrs;
+submit_event_user_notes SubmitEventUserNotes; success_exit_code JobSuccessExitCode;
 transfer_checkpoint_files TransferCheckpoint; transfer_error TransferErr; transfer_executable TransferExecutable;
 transfer_input TransferIn; transfer_input_files TransferInput; transfer_output TransferOut; want_io_proxy WantIOProxy;
 want_graceful_removal WantGracefulRemoval; want_job_networking WantJobNetworking;
@@ -95,7 +96,7 @@ gpus_minimum_memory GPUsMinMemory; gpus_minimum_runtime GPUsMinRuntime;
 retry_request_memory RetryRequestMemory; retry_request_memory_increase NextRequestMemory;
 retry_request_memory_max MaxRequestMemory; retry_request_disk RetryRequestDisk;
 ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_output_and_error_on_restart DontAppend;
-machine_count; node_count; nodecount;
+machine_count; node_count; nodecount; manifest ManifestDesired; manifest_dir ManifestDir;
 max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle;
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
 docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch;
@@ -161,12 +162,8 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
     ("transfer_plugins TransferPlugins", "a job brings no transfer programs of its own",
      "Fetch the file in the job, or use http and https URLs."),
-    ("manifest JobManifestDesired; manifest_dir JobManifestDir", "no manifests are written",
-     "Have a wrapper script list the folder (sha256sum *) before and after, into a file of transfer_output_files."),
     ("starter_log JobStarterLog; starter_debug JobStarterDebug", "starters keep no log for the job",
      "The event log (log = …) has what its user needs; the administrator of the machine has the starters' log."),
-    ("submit_event_notes_attrs SubmitEventNotesAttrs", "attributes of the job are not added to its submit event alone",
-     "job_ad_information_attrs writes them behind each event of the job."),
     ("primary_unix_group JobPrimaryUnixGroup", "a job runs with the account's own groups",
      "All its groups count for what it may read and write; give the folder for its results that group and the setgid "
      "bit (chgrp GROUP FOLDER; chmod g+s FOLDER), and new files there belong to the group."),
@@ -198,7 +195,9 @@ COMMANDS: tuple[SubmitCommand, ...] = (
 BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
-MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | {"jobuniverse", "gridresource", "wantioproxy"}
+_BY_STARTER = frozenset({"wantioproxy", "manifestdesired", "manifestdir"})
+"""What the starter of a run does, which not every universe has."""
+MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | _BY_STARTER | {"jobuniverse", "gridresource"}
 """The attributes, lower case, that `objections` looks at."""
 
 _UNIVERSES = {
@@ -206,10 +205,10 @@ _UNIVERSES = {
     int(Universe.VM): BY_COMMAND["vm_type"],
 }
 
-_WITHOUT_PROXY = (Universe.STANDARD, Universe.SCHEDULER, Universe.LOCAL, Universe.GRID)
-_NO_PROXY = attrs.evolve(
-    BY_COMMAND["want_io_proxy"], standing=Standing.REFUSED,
-    reason="jobs of this universe are not run by a starter that could ask their submit machine for them",
+_WITHOUT_STARTER = (Universe.STANDARD, Universe.SCHEDULER, Universe.LOCAL, Universe.GRID)
+_NO_STARTER = SubmitCommand(
+    name="universe", standing=Standing.REFUSED,
+    reason="jobs of this universe are not run by a starter that could do it for them",
     instead="Leave it out, or use universe = vanilla, container or parallel.")
 
 
@@ -254,9 +253,9 @@ def objections(ad: ClassAd, names: Iterable[str]) -> Iterator[tuple[str, SubmitC
             row = grid_objection(ad.evaluate(name))
             if row is not None:
                 yield name, row
-        elif key == "wantioproxy":
-            if asks(ad.evaluate(name)) and ad.get_int("JobUniverse") in _WITHOUT_PROXY:
-                yield name, _NO_PROXY
+        elif key in _BY_STARTER:
+            if asks(ad.evaluate(name)) and ad.get_int("JobUniverse") in _WITHOUT_STARTER:
+                yield name, _NO_STARTER
         elif key in _REFUSED_ATTRIBUTES and asks(ad.evaluate(name)):
             yield name, BY_ATTRIBUTE[key]
 

@@ -96,8 +96,8 @@ load_profile                 LoadProfile                  boolean
 local_files                  LocalFiles                   string
 log                          UserLog                      path
 log_xml                      UserLogUseXML                boolean
-manifest                     JobManifestDesired           boolean
-manifest_dir                 JobManifestDir               string
+manifest                     ManifestDesired              boolean
+manifest_dir                 ManifestDir                  word
 match_list_length            LastMatchListLength          integer
 max_job_retirement_time      MaxJobRetirementTime         expr
 max_transfer_input_mb        MaxTransferInputMB           expr

@@ -9,6 +9,7 @@ whose number has no function has only that.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable
@@ -78,6 +79,9 @@ def _submitted(words: str, rows: Rows, text: str) -> Facts:
     notes = [row.strip() for row in rows]
     if notes and notes[0].startswith("DAG Node: "):
         facts["StructuredNotes"] = ClassAd({"DAGNodeName": notes[0].removeprefix("DAG Node: ")})
+    elif notes and notes[0].startswith("["):
+        with contextlib.suppress(ClassAdSyntaxError, ValueError):
+            facts["StructuredNotes"] = parse_expression(notes[0])
     for name, note in zip(("LogNotes", "UserNotes"), notes, strict=False):
         facts[name] = note
     return facts

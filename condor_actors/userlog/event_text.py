@@ -119,10 +119,13 @@ def _line(text: str) -> str:
 
 def _submit(facts: ClassAd, what: str = "Job") -> Lines:
     lines = [f"{what} submitted from host: {facts.get_str('SubmitHost', '<unknown>')}"]
-    node = facts.get_str("DAGNodeName")
-    if node:
+    node, structured = facts.get_str("DAGNodeName"), facts.evaluate("StructuredNotes")
+    if isinstance(structured, ClassAd):  # the old forms of notes have no place beside it
+        lines.append(f"    {_line(unparse(structured))}")
+    elif node:
         lines.append(f"    DAG Node: {node}")
-    for name in ("SubmitEventNotes", "SubmitEventUserNotes"):
+    for name in ("SubmitEventUserNotes",) if isinstance(structured, ClassAd) else (
+            "SubmitEventNotes", "SubmitEventUserNotes"):
         notes = facts.get_str(name)
         if notes:
             lines.append(f"    {_line(notes)[:8191]}")
@@ -450,6 +453,9 @@ def event_xml(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd
         value = facts.evaluate(attribute)
         if isinstance(value, (bool, int, float, str)):
             values.append((shown, value))
+    notes = facts.evaluate("StructuredNotes") if event == JobEventType.SUBMIT else None
+    if isinstance(notes, ClassAd):
+        values.append(("StructuredNotes", notes))
     if event in (JobEventType.JOB_TERMINATED, JobEventType.NODE_TERMINATED) or (
             event == JobEventType.JOB_EVICTED and facts.get_bool("TerminatedAndRequeued")):
         by_signal = facts.get_bool("ExitBySignal")
@@ -475,4 +481,7 @@ def _xml_value(value: object) -> str:
         return f"<i>{value}</i>"
     if isinstance(value, float):
         return f"<r>{value:.15E}</r>"
+    if isinstance(value, ClassAd):
+        inner = "".join(f'<a n="{name}">{_xml_value(each)}</a>' for name, each in value.items())
+        return f"<c>{inner}</c>"
     return f"<s>{escape(_NOT_IN_XML.sub(' ', str(value)))}</s>"

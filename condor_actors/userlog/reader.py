@@ -15,6 +15,8 @@ _HEAD = re.compile(rb"(\d{3}) \((-?\d{1,18})\.(-?\d{1,18})\.(-?\d{1,18})\) ")
 _BEGINNING = re.compile(rb"\d{3} \(|\d{0,3}\Z|\d{3} \Z")
 _XML_BEGINNINGS = (b"<?xml", b"<!DOCTYPE", b"<eventlog", b"<classads", b"<c>")
 _SHOWN_BYTES = 60
+_ENDING = b"\n...\n"
+_TAG = re.compile(rb"</?c>")
 _XML_NUMBER = re.compile(rb'<a n="(Cluster|Proc|Subproc|EventTypeNumber)">\s*<i>(-?\d{1,18})</i>')
 
 
@@ -66,18 +68,43 @@ class EventReader:
         self._rest += data
         if not self.is_xml and self._rest.lstrip().startswith(b"<"):
             self.is_xml = True
-        ending, cut = (b"</c>", _xml) if self.is_xml else (b"\n...\n", _text)
-        pieces = self._rest.split(ending)  # once: what is left is not copied anew for every event
-        self._rest = pieces.pop()
+        # once: what is left is not copied anew for every event
+        pieces, self._rest = _elements(self._rest) if self.is_xml else _blocks(self._rest)
+        cut = _xml if self.is_xml else _text
         events = []
         for piece in pieces:
-            event = cut(piece + ending)
+            event = cut(piece)
             if event is not None:
                 self._found = True
                 events.append(event)
             else:
-                self._skipped = self._skipped or piece + ending
+                self._skipped = self._skipped or piece
         return iter(events)
+
+
+def _blocks(data: bytes) -> tuple[list[bytes], bytes]:
+    """The complete blocks of a text log, and the rest."""
+    *pieces, rest = data.split(_ENDING)
+    return [piece + _ENDING for piece in pieces], rest
+
+
+def _elements(data: bytes) -> tuple[list[bytes], bytes]:
+    """The complete elements of an XML log, and the rest.
+
+    Elements may have others in them.  One at the beginning of a line is an event of its own, also behind one
+    that was never finished.
+    """
+    pieces, begin, depth = [], 0, 0
+    for tag in _TAG.finditer(data):
+        if tag[0] != b"</c>":
+            first = tag.start() == 0 or data[tag.start() - 1 : tag.start()] == b"\n"
+            depth = 1 if first else depth + 1
+            continue
+        depth = max(0, depth - 1)
+        if depth == 0:
+            pieces.append(data[begin : tag.end()])
+            begin = tag.end()
+    return pieces, data[begin:]
 
 
 def _is_foreign(first: bytes) -> bool:
@@ -96,7 +123,9 @@ def _text(piece: bytes) -> Event | None:
 
 
 def _xml(piece: bytes) -> Event | None:
-    found = {name.decode(): int(value) for name, value in _XML_NUMBER.findall(piece)}
+    found: dict[str, int] = {}
+    for name, value in _XML_NUMBER.findall(piece[max(0, piece.rfind(b"\n<c>")) :]):
+        found.setdefault(name.decode(), int(value))  # what is in an inner element comes later
     if "EventTypeNumber" not in found:
         return None
     return Event(

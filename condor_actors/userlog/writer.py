@@ -58,7 +58,15 @@ LATELY_S = 1.0
 
 LATELY_LOGS = 1_000
 
-_HEADER = re.compile(rb"^\d{3} \(\d+\.\d+\.\d+\) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) .*$", re.MULTILINE)
+XML_HEAD = 6
+"""How many lines of an element say which event it is."""
+
+_HEADER = re.compile(
+    rb"^\d{3} \(\d+\.\d+\.\d+\) (?P<text>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) .*$"
+    rb'|^<c>\n    <a n="MyType">.*\n    <a n="EventTypeNumber">.*\n'
+    rb'    <a n="EventTime"><s>(?P<xml>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+</s></a>\n'
+    rb'    <a n="Cluster">.*\n    <a n="Proc">.*$', re.MULTILINE)
+"""What tells an event from all others of a log: its first line, or the first lines of its element."""
 
 
 class LogFiles:
@@ -107,7 +115,7 @@ class _Event:
 
     @property
     def header(self) -> str:
-        return self.text.split("\n", 1)[0]
+        return "\n".join(self.text.split("\n", XML_HEAD)[:XML_HEAD if self.text.startswith("<c>\n") else 1])
 
 
 @attrs.define(eq=False)
@@ -168,7 +176,7 @@ class UserLogs:
         """
         is_xml = facts.get_bool("UserLogUseXML")
         forms = (event_xml, information_xml) if is_xml else (event_text, information_text)
-        maybe_s = when_s if maybe_written and not is_xml else None
+        maybe_s = when_s if maybe_written else None
         procs = tuple(procs)
         for path in log_paths(facts):
             log = self._logs.setdefault(path, _Log(path))
@@ -366,7 +374,7 @@ def _headers_since(files: LogFiles, path: str, earliest_s: float) -> Sequence[st
             while True:
                 stream.seek(max(0, end - size))
                 found = list(_HEADER.finditer(stream.read(size)))
-                if size >= end or (found and found[0][1] < first):
+                if size >= end or (found and (found[0]["text"] or found[0]["xml"].replace(b"T", b" ")) < first):
                     return [each[0].decode("utf-8", "surrogateescape") for each in found]
                 size *= 4
     except OSError:

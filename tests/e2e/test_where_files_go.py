@@ -7,6 +7,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from condor_actors.cores.argument_quoting import split_raw
 from condor_actors.messages.codes import JobEventType
 from condor_actors.userlog.event_facts import facts_of
 from condor_actors.userlog.reader import EventReader
@@ -215,3 +216,64 @@ def test_a_job_has_folders_of_its_own(pool: PersonalPool) -> None:
     (job,) = until(lambda: [job for job in pool.jobs(str(cluster)) if job["JobStatus"] == 5], "the job is held")
     assert "absolute path" in job["HoldReason"]
     pool.run("condor_rm", str(cluster))
+
+
+def test_a_manifest_lists_what_a_job_began_with_and_what_it_left(pool: PersonalPool) -> None:
+    here = folder(pool, "manifests")
+    (here / "given").mkdir()
+    (here / "given" / "a").write_text("a\n")
+    text = f"initialdir = {here}\ntransfer_input_files = given\noutput = out\nerror = err\n"
+    cluster = pool.submit(text + shell("mkdir made; echo 1 > made/b; echo 2 > c; echo 0 > given/a")
+                          + "environment = \"Colour='light blue'\"\nmanifest = true\nqueue\n")
+    pool.wait(str(here / "log"))
+    listed = here / f"{cluster}_0_manifest"
+    assert sorted(each.name for each in listed.iterdir()) == ["environment", "in", "out"]
+    began, left = ((listed / name).read_text().splitlines() for name in ("in", "out"))
+    assert {"./given/", "./given/a", f"./{cluster}_0_manifest/in"} <= set(began)
+    assert {"./made/", "./made/b", "./c", "./_condor_stdout"} <= set(left)
+    assert not {"./c", "./made/"} & set(began)
+    assert "Colour=light blue" in split_raw((listed / "environment").read_text().strip())
+    assert (here / "c").read_text() == "2\n", "the job's own outputs come home as ever"
+    (here / "log").unlink()
+    pool.submit(text + shell("rm -r lists; ln -s / lists; echo 3 > d") + "transfer_output_files = d\n"
+                "manifest_dir = lists\nqueue\n")
+    pool.wait(str(here / "log"))
+    assert (here / "d").read_text() == "3\n"
+    assert not (here / "lists").exists(), "a link that the job has left there is not followed"
+    cluster = pool.submit(text + shell("true") + "manifest_dir = a/b\nqueue\n")
+    (job,) = until(lambda: [job for job in pool.jobs(str(cluster)) if job["JobStatus"] == 5], "the job is held")
+    assert "ManifestDir" in job["HoldReason"]
+    pool.run("condor_rm", str(cluster))
+    refused = pool.tool("condor_submit", stdin=f"universe = local\n{text}" + shell("true") + "manifest = true\nqueue\n")
+    assert refused.returncode == 1
+    assert "would have no effect" in refused.stderr
+
+
+def test_the_submit_event_shows_attributes_of_the_job(pool: PersonalPool) -> None:
+    here = folder(pool, "notes")
+    text = (f"initialdir = {here}\n" + shell("true") + "submit_event_notes_attrs = Colour, RequestCpus, NoSuch\n"
+            "my.Colour = strcat(\"re\", \"d\")\nbatch_name = night\nsubmit_event_user_notes = mine\n")
+    pool.submit(text + "queue 2\n")
+    pool.submit(text + "log_xml = true\nlog = xml\nqueue\n")
+    pool.wait(str(here / "log"))
+    pool.wait(str(here / "xml"))
+    for name, is_xml in (("log", False), ("xml", True)):
+        events = list(EventReader().feed((here / name).read_bytes()))
+        submits = [facts_of(event, is_xml=is_xml) for event in events if event.number == JobEventType.SUBMIT]
+        assert len(submits) == (1 if is_xml else 2)
+        for facts in submits:
+            notes = facts.evaluate("StructuredNotes")
+            assert dict(notes.items()) == {"Colour": "red", "RequestCpus": 1, "JobBatchName": "night"}
+            assert facts.get_str("UserNotes") == "mine"
+        assert [event.number for event in events if event.number == 5] == [5] * len(submits)
+
+
+def test_a_job_that_is_submitted_on_hold_has_no_hold_event(pool: PersonalPool) -> None:
+    """As in HTCondor: its submit event is all that has happened to it; a release is the next event."""
+    here = folder(pool, "on-hold")
+    cluster = pool.submit(f"initialdir = {here}\n" + shell("true") + "hold = true\nqueue\n")
+    pool.run("condor_release", str(cluster))
+    pool.wait(str(here / "log"))
+    numbers = [int(line[:3]) for line in (here / "log").read_text().splitlines() if line[3:5] == " ("]
+    assert numbers[:2] == [JobEventType.SUBMIT, JobEventType.JOB_RELEASED]
+    assert JobEventType.JOB_HELD not in numbers

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.job_information import information_of
+from condor_actors.cores.job_information import information_of, structured_notes
 from condor_actors.cores.schedd.queue_operations import DropNotices, DropRun, SaveNotice
 from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
@@ -110,6 +110,9 @@ class JobNotices:
             return ""
         ad = job.ad.project(ENDING_ATTRIBUTES if event in _WITH_USAGE else LOG_ATTRIBUTES)
         ad.update(information_of(job.ad))
+        notes = structured_notes(job.ad) if event == JobEventType.SUBMIT else None
+        if notes is not None:
+            ad["StructuredNotes"] = notes
         return self._add(job.cluster, job.proc, -1, event, ad, facts, wanted=wanted)
 
     def record(self, job: Job, event: int, when_s: float, **facts: Any) -> None:
@@ -126,7 +129,7 @@ class JobNotices:
         facts = {"SubmitHost": submit_host}
         keys = {name.lower() for name in LOG_ATTRIBUTES} - {"procid", "clusterid"}
         start = last = -1
-        alike = cluster.ad.find("jobadinformationattrs") is None
+        alike = cluster.ad.find("jobadinformationattrs") is None and cluster.ad.find("submiteventnotesattrs") is None
         for job in [*jobs, None]:
             plain = alike and job is not None and keys.isdisjoint(job.ad.own)
             if start >= 0 and (job is None or not plain or job.proc != last + 1):

@@ -105,6 +105,7 @@ class RunSpec:
         remote_directory: where it begins instead of its own folder (RemoteIwd); empty: there.
         appends: its output goes on where an evicted run's ended (DontAppend is false, ON_EXIT_OR_EVICT).
         keeps_paths: named outputs keep the folders of their names (PreserveRelativePaths).
+        manifest: folder for the lists of its files (ManifestDesired, ManifestDir); empty: none are made.
         container: the image that is its root directory; None: it sees the machine's.
         own_folders: of the machine, that it has of its own instead (JobMountUnderScratch).
         urls: where its outputs go that do not go home.
@@ -148,6 +149,7 @@ class RunSpec:
     remote_directory: str = ""
     appends: bool = False
     keeps_paths: bool = False
+    manifest: str = ""
     container: ContainerSpec | None = None
     own_folders: tuple[str, ...] = ()
     urls: OutputUrls = attrs.field(factory=lambda: OutputUrls(ClassAd()), eq=False)
@@ -295,7 +297,8 @@ def read_spec(job: ClassAd) -> RunSpec:
         window_s=job.get_float("DeferralWindow"),
         stack_bytes=stack if isinstance(stack, int) and not isinstance(stack, bool) and stack > 0 else None,
         remote_directory=_path(job, "RemoteIwd", ""), appends=appends_output(job),
-        keeps_paths=job.get_bool("PreserveRelativePaths"), container=container,
+        keeps_paths=job.get_bool("PreserveRelativePaths"), manifest=_manifest(job) if transfers else "",
+        container=container,
         own_folders=() if standard else _own_folders(job), urls=OutputUrls(job if transfers else ClassAd()))
 
 
@@ -322,6 +325,17 @@ def _begins_s(job: ClassAd) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e11:
         raise BadJob(f"DeferralTime = {job.expression('DeferralTime')} is no time (seconds since 1970)")
     return float(value)
+
+
+def _manifest(job: ClassAd) -> str:
+    folder = _path(job, "ManifestDir", "")
+    if not folder:
+        name = f"{job.get_int('ClusterId')}_{job.get_int('ProcId')}_manifest"
+        return name if job.get_bool("ManifestDesired") else ""
+    if folder in (".", "..") or "/" in folder or "\0" in folder:
+        raise BadJob(f"ManifestDir names {folder[:200]!r}, which is no name for a folder among the job's files; say "
+                     "manifest_dir = NAME")
+    return folder
 
 
 def _own_folders(job: ClassAd) -> tuple[str, ...]:

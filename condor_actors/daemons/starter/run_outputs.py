@@ -9,6 +9,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.daemons.starter.output_uploads import OutputUploads
+from condor_actors.machine.run.job_manifest import record_outputs
 from condor_actors.machine.run.sandbox import MissingOutputs
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.manifest import HeavyManifest
@@ -79,10 +80,12 @@ class RunOutputs:
 
         def slowly() -> Any:
             sandbox.take_back()
-            return sandbox.gather(named, streams, complete=complete, keeps_paths=spec.keeps_paths)
+            if spec.manifest:
+                record_outputs(sandbox, spec.manifest)
+            return sandbox.gather(named, streams, complete=complete, keeps_paths=spec.keeps_paths, folder=spec.manifest)
 
         try:
-            if sandbox.lent:
+            if sandbox.lent or spec.manifest:
                 raise HeavyManifest
             builder: Any = sandbox.gather(named, streams, complete=complete, light=True,
                                           keeps_paths=spec.keeps_paths)

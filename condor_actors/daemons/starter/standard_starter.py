@@ -224,7 +224,7 @@ class StandardStarter(Starter):
             environment={MARK: f"{edges.root.path}:{self.run_id}"}, directory="/" if alone else room,
             stdin=stdin, stdout=stdout, stderr=stderr, account=self.account,
             cgroups=claim.cgroup.directories if claim.cgroup is not None else (), limits={"core": "0"},
-            nice=self._niceness(), isolate=alone, root=room if alone else "",
+            nice=self.niceness(), isolate=alone, root=room if alone else "",
             keep=self._kept, filter="runtime")
 
     def _open_channel(self, home: ExecuteEndpoint) -> tuple[int, dict[str, int]]:

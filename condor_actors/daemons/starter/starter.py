@@ -21,17 +21,18 @@ from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd, Expr
 from condor_actors.classads.language.expressions import stored
 from condor_actors.cores.starter import job_run as jr
-from condor_actors.cores.starter.run_spec import NULL, RunSpec, environment_of
-from condor_actors.daemons.starter.container_launch import contained, prepare_layers, seen_as, volumes_of
+from condor_actors.cores.starter.run_spec import RunSpec
+from condor_actors.daemons.starter.container_launch import prepare_layers, volumes_of
 from condor_actors.daemons.starter.limit_watch import LimitWatch
 from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_chirp import RunChirp
 from condor_actors.daemons.starter.run_files import read_run_file
 from condor_actors.daemons.starter.run_inputs import RunInputs
+from condor_actors.daemons.starter.run_launch import open_standard, plan_of, variables_of
 from condor_actors.daemons.starter.run_outputs import RunOutputs
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.daemons.starter.shells import Shells
-from condor_actors.daemons.starter.starter_edges import StarterEdges, Volume
+from condor_actors.daemons.starter.starter_edges import StarterEdges
 from condor_actors.daemons.starter.starter_events import (
     LowerRun,
     RunActivity,
@@ -41,8 +42,8 @@ from condor_actors.daemons.starter.starter_events import (
 )
 from condor_actors.effects import Effect
 from condor_actors.machine.run.cpu_io_priority import Share
+from condor_actors.machine.run.job_manifest import record_inputs
 from condor_actors.machine.run.launch import Ended, Launched, LaunchPlan, close_quietly
-from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account
@@ -307,13 +308,12 @@ class Starter(Actor):
         directory = sandbox.path if spec.transfers else spec.iwd
         needed = (sandbox.path, directory, os.path.join(sandbox.path, spec.program))
         self.edges.make_places(sandbox, spec, needed)
+        if spec.manifest:
+            record_inputs(sandbox, spec.manifest, variables_of(self))
         if self.held.image is not None:
-            prepare_layers(spec, sandbox, self.held.image, self._volumes())
+            prepare_layers(spec, sandbox, self.held.image, volumes_of(self.edges, self.job_ad))
         self.chirp.leave_address(sandbox)
         sandbox.lend()
-
-    def _volumes(self) -> tuple[Volume, ...]:
-        return volumes_of(self.edges, self.job_ad)
 
     def _launch(self, processes: RunProcesses, plan: LaunchPlan) -> Launched:
         """Start the program; what becomes of it are turns, but its number is forgotten as soon as it is reaped."""
@@ -333,54 +333,13 @@ class Starter(Actor):
         return launched
 
     def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
-        spec, sandbox = self.spec, self.sandbox
-        assert sandbox is not None
-        folder = sandbox.path if spec.transfers else spec.iwd
-
-        def opening(path: str, function: Callable[[str], int]) -> int:
-            if path == NULL:
-                return self.edges.host.null
-            descriptor = function(os.path.join(folder, path))
-            opened.append(descriptor)
-            return descriptor
-
-        stdin = opening(spec.stdin, sandbox.open_input)
-        goes_on = spec.appends
-
-        def writing(path: str) -> int:
-            return sandbox.open_output(path, goes_on)
-
-        stdout = opening(spec.stdout, writing)
-        stderr = stdout if spec.stderr == spec.stdout else opening(spec.stderr, writing)
-        return stdin, stdout, stderr
+        return open_standard(self, opened)
 
     def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
-        spec, claim, sandbox, edges = self.spec, self.claim, self.sandbox, self.edges
-        assert sandbox is not None
-        account = self.account or edges.host.own_account
-        variables = environment_of(
-            spec, edges.settings.run, scratch=seen_as(spec, sandbox), slot_name=claim.slot_name, cpus=claim.cpus,
-            assigned=claim.assigned, devices=claim.devices,
-            user=account.name, home=account.home)
-        variables = self.chirp.variables(variables, seen_as(spec, sandbox))
-        variables[MARK] = f"{edges.root.path}:{self.run_id}"
-        program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
-        bare = LaunchPlan(
-            program=program, arguments=spec.arguments, environment=variables, directory=directory, stdin=stdin,
-            stdout=stdout, stderr=stderr, account=self.account,
-            cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
-            limits=edges.limits(spec, claim, account), nice=self._niceness())
-        image = self.held.image
-        if image is not None:
-            bare = attrs.evolve(bare, devices=claim.devices.files)
-            plan = contained(bare, spec, sandbox, image, self._volumes(), edges.filter_of(("pid",)))
-            directory = plan.directory
-        else:
-            plan = edges.confined(bare, spec, sandbox, claim.devices.others)
-        elsewhere = spec.remote_directory  # after the confinement: it opens nothing that is shut
-        return attrs.evolve(plan, directory=os.path.join(directory, elsewhere)) if elsewhere else plan
+        return plan_of(self, stdin, stdout, stderr)
 
-    def _niceness(self) -> int:
+    def niceness(self) -> int:
+        """How nice it is, by its own word and JOB_RENICE_INCREMENT."""
         renice = self.edges.settings.run.renice
         if renice is None or not isinstance(stored(renice), Expr):  # a number: no need to read the ads for it
             return self.spec.niceness(renice, ClassAd(), ClassAd())

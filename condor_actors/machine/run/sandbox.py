@@ -244,7 +244,7 @@ class Sandbox:
 
     def gather(self, named: Sequence[str] | None, streamed: Iterable[str] = (), *, complete: bool = True,
                inline_limit_bytes: int | None = None, light: bool = False,
-               keeps_paths: bool = False) -> ManifestBuilder:
+               keeps_paths: bool = False, folder: str = "") -> ManifestBuilder:
         """What goes home: named files, or everything at the top that is new or changed; and the program's output.
 
         Args:
@@ -254,6 +254,7 @@ class Sandbox:
             inline_limit_bytes: files over this do not ride inline.
             light: raise ``HeavyManifest`` when there is much to read.
             keeps_paths: named files keep the folders of their names.
+            folder: one that goes home besides, if it is there.
 
         Raises:
             MissingOutputs: named files are not there.
@@ -274,6 +275,9 @@ class Sandbox:
                 missing = [name for name in named if not self._add_named(builder, name, keeps_paths)]
                 if missing and complete:
                     raise MissingOutputs(missing)
+            if folder and folder not in (named or ()):
+                with contextlib.suppress(LeadsOut):
+                    self._add_named(builder, folder, keeps_paths=False)
         return builder
 
     def _is_file(self, name: str) -> bool:

@@ -72,7 +72,7 @@ def test_the_attribute_is_refused_too(row: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "false", "False", "0", "no"])
-@pytest.mark.parametrize("name", ["noop_job", "use_scitokens", "manifest"])
+@pytest.mark.parametrize("name", ["noop_job", "use_scitokens", "manifest", "container_is_common"])
 def test_a_value_that_asks_for_nothing_is_taken(name: str, value: str) -> None:
     jobs_of(f"{START}{name} = {value}\nqueue\n", world())
 
@@ -150,7 +150,7 @@ def test_a_dry_run_tells_instead_of_refusing() -> None:
 
 
 @pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 10", 'GridResource = "ec2 https://a"',
-                                  "JobManifestDesired = true", 'DockerImage = "x"'])
+                                  "JobStarterLog = \"x\"", 'DockerImage = "x"'])
 def test_the_schedd_refuses_what_other_clients_send(text: str) -> None:
     ad = ClassAd.from_text(text)
     assert "would have no effect" in str(objection(ad, ad))

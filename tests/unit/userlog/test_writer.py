@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,19 +22,23 @@ from condor_actors.userlog.writer import LATELY_S, LogFiles, UserLogs
 WHEN_S = 1_700_000_000.0
 
 
-def _facts(folder: Path) -> ClassAd:
-    return ClassAd({"Iwd": str(folder), "UserLog": "job.log", "SubmitHost": "<127.0.0.1:9618>"})
+def _facts(folder: Path, *, xml: bool = False) -> ClassAd:
+    return ClassAd({"Iwd": str(folder), "UserLog": "job.log", "SubmitHost": "<127.0.0.1:9618>", "UserLogUseXML": xml})
 
 
 def _submits(folder: Path) -> list[str]:
-    return [line for line in (folder / "job.log").read_text().splitlines() if line.startswith("000 ")]
+    text = (folder / "job.log").read_text()
+    in_xml = re.findall('<a n="EventTypeNumber"><i>0</i></a>.*?<a n="Proc"><i>[0-9]+</i>', text, re.DOTALL)
+    return in_xml + [line for line in text.splitlines() if line.startswith("000 ")]
 
 
+@pytest.mark.parametrize("xml", [False, True], ids=["text", "xml"])
 @pytest.mark.parametrize("written", [0, 1, 2999, 3000])
-def test_a_large_cluster_is_logged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int) -> None:
+def test_a_large_cluster_is_logged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int,
+                                        xml: bool) -> None:
     """The writer died after some of them; the log's end that is read first has but a few."""
     monkeypatch.setattr(writer, "BLOCK_BYTES", 512)
-    facts = _facts(tmp_path)
+    facts = _facts(tmp_path, xml=xml)
     first = UserLogs(Clock(), sync=False)
     first.write(0, 7, range(written), WHEN_S, facts)
     first.flush()
@@ -45,10 +50,11 @@ def test_a_large_cluster_is_logged_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(lines) == len(set(lines)) == 3000
 
 
-def test_an_older_event_is_looked_for_further_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("xml", [False, True], ids=["text", "xml"])
+def test_an_older_event_is_looked_for_further_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, xml: bool) -> None:
     """The second notice of a group may be older than the first."""
     monkeypatch.setattr(writer, "BLOCK_BYTES", 256)
-    facts = _facts(tmp_path)
+    facts = _facts(tmp_path, xml=xml)
     first = UserLogs(Clock(), sync=False)
     for day in range(10):
         first.write(0, 7, [day], WHEN_S + day * 86_400, facts)
@@ -59,6 +65,21 @@ def test_an_older_event_is_looked_for_further_back(tmp_path: Path, monkeypatch: 
     second.write(0, 7, [10], WHEN_S, facts, maybe_written=True)
     second.flush()
     assert len(_submits(tmp_path)) == 11
+
+
+def test_a_log_of_both_forms_has_each_event_once(tmp_path: Path) -> None:
+    """One job of the log writes XML, another one text; each event has its own moment."""
+    for again in (False, True):
+        logs = UserLogs(Clock(), sync=False)
+        for proc, xml in ((0, False), (1, True), (2, True)):
+            logs.write(0, 7, [proc], WHEN_S + 0.25 * proc, _facts(tmp_path, xml=xml), maybe_written=again)
+            logs.write(12, 7, [proc], WHEN_S + 1, _facts(tmp_path, xml=xml), maybe_written=again)
+            logs.write(12, 7, [proc], WHEN_S + 1.5 if xml else WHEN_S + 2, _facts(tmp_path, xml=xml),
+                       maybe_written=again)
+        logs.flush()
+    text = (tmp_path / "job.log").read_text()
+    assert len(_submits(tmp_path)) == 3
+    assert (text.count("JobHeldEvent"), text.count("\n012 (")) == (4, 2)
 
 
 class FullFiles(LogFiles):

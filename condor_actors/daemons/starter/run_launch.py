@@ -1,0 +1,91 @@
+"""What a run is launched with: its standard files, its environment, and the plan that the launcher carries out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from condor_actors.cores.starter.run_spec import NULL, environment_of
+from condor_actors.daemons.starter.container_launch import contained, seen_as, volumes_of
+from condor_actors.machine.run.launch import LaunchPlan
+from condor_actors.machine.run.process_tree import MARK
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter.starter import Starter
+
+__all__ = ["open_standard", "plan_of", "variables_of"]
+
+
+def open_standard(starter: Starter, opened: list[int]) -> tuple[int, int, int]:
+    """In a worker: open standard input, output and error.
+
+    Args:
+        opened: gets each descriptor that was opened, for a caller that has to close them.
+
+    Raises:
+        OSError: with the file's name.
+    """
+    spec, sandbox = starter.spec, starter.sandbox
+    assert sandbox is not None
+    folder = sandbox.path if spec.transfers else spec.iwd
+
+    def opening(path: str, function: Callable[[str], int]) -> int:
+        if path == NULL:
+            return starter.edges.host.null
+        descriptor = function(os.path.join(folder, path))
+        opened.append(descriptor)
+        return descriptor
+
+    stdin = opening(spec.stdin, sandbox.open_input)
+    goes_on = spec.appends
+
+    def writing(path: str) -> int:
+        return sandbox.open_output(path, goes_on)
+
+    stdout = opening(spec.stdout, writing)
+    stderr = stdout if spec.stderr == spec.stdout else opening(spec.stderr, writing)
+    return stdin, stdout, stderr
+
+
+def variables_of(starter: Starter) -> dict[str, str]:
+    """All variables of a run's processes, the mark of the run among them."""
+    spec, claim, sandbox, edges = starter.spec, starter.claim, starter.sandbox, starter.edges
+    assert sandbox is not None
+    account = starter.account or edges.host.own_account
+    seen = seen_as(spec, sandbox)
+    variables = environment_of(
+        spec, edges.settings.run, scratch=seen, slot_name=claim.slot_name, cpus=claim.cpus, assigned=claim.assigned,
+        devices=claim.devices, user=account.name, home=account.home)
+    variables = starter.chirp.variables(variables, seen)
+    variables[MARK] = f"{edges.root.path}:{starter.run_id}"
+    return variables
+
+
+def plan_of(starter: Starter, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
+    """How the program is started: as whom, where, with which limits, and how far shut in.
+
+    Raises:
+        OSError: this machine cannot do what the job or the settings want.
+    """
+    spec, claim, sandbox, edges = starter.spec, starter.claim, starter.sandbox, starter.edges
+    assert sandbox is not None
+    account = starter.account or edges.host.own_account
+    program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
+    bare = LaunchPlan(
+        program=program, arguments=spec.arguments, environment=variables_of(starter), directory=directory, stdin=stdin,
+        stdout=stdout, stderr=stderr, account=starter.account,
+        cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
+        limits=edges.limits(spec, claim, account), nice=starter.niceness())
+    image = starter.held.image
+    if image is not None:
+        bare = attrs.evolve(bare, devices=claim.devices.files)
+        volumes = volumes_of(edges, starter.job_ad)
+        plan = contained(bare, spec, sandbox, image, volumes, edges.filter_of(("pid",)))
+        directory = plan.directory
+    else:
+        plan = edges.confined(bare, spec, sandbox, claim.devices.others)
+    elsewhere = spec.remote_directory  # after the confinement: it opens nothing that is shut
+    return attrs.evolve(plan, directory=os.path.join(directory, elsewhere)) if elsewhere else plan
