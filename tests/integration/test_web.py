@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import pytest
 
+from tests.harness.web_page import Page, see
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 SCRIPT = "<img src=x onerror=alert(1)>"
@@ -23,64 +23,12 @@ SLEEPER = ("executable = /bin/sleep\narguments = {seconds}\ntransfer_executable 
            "log = job.log\n")
 
 
-class Page:
-    """The pool's page as any client of HTTP sees it."""
-
-    def __init__(self, pool: PersonalPool) -> None:
-        self.pool = pool
-        self.url = (pool.dir / "run" / "web.url").read_text().strip()
-        parts = urlsplit(self.url)
-        assert parts.hostname is not None
-        assert parts.port is not None
-        self.host, self.port = parts.hostname, parts.port
-
-    def ask(self, path: str, method: str = "GET", body: bytes | None = None,
-            **headers: str) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers in small letters, and body."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
-        try:
-            connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
-            answer = connection.getresponse()
-            return answer.status, {name.lower(): text for name, text in answer.getheaders()}, answer.read()
-        finally:
-            connection.close()
-
-    def data(self, path: str) -> Any:
-        """The JSON of a question that is answered."""
-        status, _, body = self.ask(path)
-        assert status == 200, body
-        return json.loads(body)
-
-    def raw(self, sent: bytes, *, end: bool = False) -> bytes:
-        """What the server says to these bytes before it closes or has said a first piece."""
-        with socket.create_connection((self.host, self.port), timeout=60) as connection:
-            connection.sendall(sent)
-            if end:
-                connection.shutdown(socket.SHUT_WR)
-            return connection.recv(65536)
-
-
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
     with fresh_folder() as folder:
         pool = PersonalPool(folder, slots=2, config=CONFIG, web=True)
         yield Page(pool)
         pool.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A Chromium; each test opens windows of its own."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    import shutil
-
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("no chromium here; etc/install-system-packages test installs it")
-    with playwright.sync_playwright() as started:
-        made = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield made
-        made.close()
 
 
 @pytest.fixture
@@ -97,11 +45,6 @@ def window(browser: Any, page: Page) -> Iterator[Any]:
     yield made
     context.close()
     assert said == []
-
-
-def see(window: Any, expression: str) -> None:
-    """Until it is true in the window (whose policy lets no script wait for a text that it would have to evaluate)."""
-    until(lambda: window.evaluate(expression), lambda: f"{expression}: {window.inner_text('body')}")
 
 
 def cleared(page: Page) -> None:

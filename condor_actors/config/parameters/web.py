@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from condor_actors.config.parameter import choice, integer, path, seconds, text, words
+from condor_actors.config.parameter import boolean, choice, integer, path, seconds, text, words
 
 WEB = "WEB"
 
@@ -19,6 +19,13 @@ ROWS = (
            "READ: anyone who reaches the port sees the page. KEY: only those who have opened the link with the secret "
            "key, which is in $(SPOOL)/web_access_key and in the link of $(RUN)/web.url.", ("READ", "KEY"),
            change="restart", read_by=WEB),
+    boolean("WEB_LOGIN", True,
+            "Whether users may log in to the page with a token of the pool and act on their jobs: over HTTPS, or where "
+            "the page is served on loopback.", read_by=WEB),
+    seconds("WEB_SESSION_LIFETIME", 8 * 3600, "How long a log-in to the page lasts at most; it ends earlier when its "
+            "token does.", low=1, read_by=WEB),
+    integer("WEB_MAX_SESSIONS", 100, "How many users may be logged in to the page at a time.", low=1, high=10000,
+            read_by=WEB),
     integer("WEB_MAX_WATCHERS", 50, "How many pages may be kept up to date at a time; others are asked to come later.",
             low=1, high=10000, read_by=WEB),
     integer("WEB_MAX_CONNECTIONS_OF_ADDRESS", 60,

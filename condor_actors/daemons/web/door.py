@@ -2,10 +2,11 @@
 
 Theory: what comes here is a stranger's.  A request has a name of ours in ``Host`` (a page of another site, whose
 name was made to point at this address, has not), the method GET or HEAD, no body, and with ``WEB_ACCESS = KEY`` the
-key: in a cookie, which the link with the key has set, or as a bearer token.  A browser that asks for data on behalf of
-another site's page says so, and gets none.  Connections are counted, of all and of each address, so that nobody takes
-the room of others; one that has not sent a whole request within :data:`PATIENCE_S` ends.  No answer may be framed,
-guessed at or run anything but our own scripts.
+key: in a cookie, which the link with the key has set, or as a bearer token.  Some paths take a POST instead, with a
+small body of JSON.  A browser that asks for data on behalf of another site's page says so, and gets none; one that
+sends a POST says from which page, and it must be ours.  Connections are counted, of all and of each address, so that
+nobody takes the room of others; one that has not sent a whole request within :data:`PATIENCE_S` ends.  No answer may be
+framed, guessed at or run anything but our own scripts.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from twisted.web.http import HTTPChannel
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
-__all__ = ["COOKIE", "HEADERS", "CheckedRequest", "CheckedSite", "Door", "answer", "is_own_name", "refuse",
-           "source_of"]
+__all__ = ["COOKIE", "HEADERS", "CheckedRequest", "CheckedSite", "Door", "answer", "is_loopback",
+           "is_own_name", "refuse", "source_of"]
 
 PATIENCE_S = 30.0
 ROOM = 100
 """Connections beside those of watchers."""
 LONGEST_PATH = 4096
+LONGEST_BODY = 16 * 1024
 OTHERS_PAGES = (b"cross-site", b"same-site")
 """What browsers say of a request that a page of another origin makes; another port of this machine is ``same-site``."""
 COOKIE = b"condor_web_key"
@@ -86,6 +88,14 @@ def source_of(address: Any) -> str:
     return str(found)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def answer(request: Any, kind: bytes, body: bytes, status: int = 200) -> bytes:
     """Set what an answer says of its body; returns what to render."""
     request.setResponseCode(status)
@@ -111,17 +121,19 @@ class Door(Resource):
         names: of this machine, in small letters, as browsers may call it.
         key: what lets in; empty: everybody is.
         secure: whether this is HTTPS.
+        posts: the paths that take a POST, and nothing else.
     """
 
     isLeaf = True
 
     def __init__(self, route: Callable[[bytes], Route | None], names: Callable[[], Collection[str]], key: str,
-                 secure: bool) -> None:
+                 secure: bool, posts: Collection[bytes] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._route = route
         self._names = names
         self._key = key.encode()
         self._secure = secure
+        self._posts = posts
 
     def render(self, request: Any) -> Any:
         """Answer one request."""
@@ -132,11 +144,9 @@ class Door(Resource):
         if len(hosts) != 1 or not is_own_name(hosts[0], self._names()):
             return refuse(request, HTTPStatus.MISDIRECTED_REQUEST, "this page is not called that; an administrator can "
                           "add the name to WEB_HOST_NAMES")
-        if request.method not in (b"GET", b"HEAD"):
-            request.setHeader(b"allow", b"GET, HEAD")
-            return refuse(request, HTTPStatus.METHOD_NOT_ALLOWED, "the page is read-only: it takes GET and HEAD")
-        if request.path.startswith(b"/api/") and (request.getHeader(b"sec-fetch-site") or b"").lower() in OTHERS_PAGES:
-            return refuse(request, HTTPStatus.FORBIDDEN, "another page asks for this; open the page itself")
+        objection = self._objection(request, hosts[0])
+        if objection is not None:
+            return refuse(request, *objection)
         if len(request.uri) > LONGEST_PATH:
             return refuse(request, HTTPStatus.REQUEST_URI_TOO_LONG, f"an address has at most {LONGEST_PATH} letters")
         if self._key and not self._is_let_in(request):
@@ -151,6 +161,30 @@ class Door(Resource):
         if route is None:
             return refuse(request, HTTPStatus.NOT_FOUND, "there is nothing of this name; / is the page")
         return route(request)
+
+    def _objection(self, request: Any, host: bytes) -> tuple[int, str] | None:
+        """What is wrong with the method, the body, or the page that the request comes from."""
+        is_post = request.path in self._posts
+        if (request.method == b"POST") is not is_post or request.method not in (b"GET", b"HEAD", b"POST"):
+            request.setHeader(b"allow", b"POST" if is_post else b"GET, HEAD")
+            return HTTPStatus.METHOD_NOT_ALLOWED, ("this path takes POST" if is_post else
+                                                   "this path is only read: it takes GET and HEAD")
+        if not is_post and request.content.read(1):
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "there may be no body here"
+        site = (request.getHeader(b"sec-fetch-site") or b"").lower()
+        is_others = site not in (b"", b"same-origin") if is_post else site in OTHERS_PAGES
+        if is_others and request.path.startswith(b"/api/"):
+            return HTTPStatus.FORBIDDEN, "another page asks for this; open the page itself"
+        if not is_post:
+            return None
+        origins = request.requestHeaders.getRawHeaders(b"origin") or []
+        own = {b"https://" + host.lower(), *(() if self._secure else (b"http://" + host.lower(),))}
+        if any(origin.lower() not in own for origin in origins):
+            return HTTPStatus.FORBIDDEN, "another page sends this; open the page itself"
+        kind = (request.getHeader(b"content-type") or b"").partition(b";")[0].strip().lower()
+        if kind != b"application/json":
+            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body is JSON, with Content-Type: application/json"
+        return None
 
     def _is_key(self, given: bytes) -> bool:
         return hmac.compare_digest(given, self._key)
@@ -170,11 +204,11 @@ class Door(Resource):
 
 
 class CheckedRequest(Request):
-    """A request that has no body."""
+    """A request whose body, if it has one, is small and of a length that is said before."""
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
-        """Refuse a body before it is read."""
-        if length == 0:
+        """Refuse another body before it is read."""
+        if length is not None and length <= LONGEST_BODY:
             super().gotLength(length)  # type: ignore[no-untyped-call]
             return
         super().gotLength(0)  # type: ignore[no-untyped-call]
@@ -182,6 +216,14 @@ class CheckedRequest(Request):
         if channel is not None and channel.transport is not None:
             channel.transport.write(b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
             channel.transport.loseConnection()
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802 - Twisted's name
+        """It is here with its body; a form in it is not read (its type is refused later)."""
+        channel: Any = self.channel
+        if channel is not None:
+            channel.has_request()
+        self._parsePOSTFormSubmission = False
+        super().requestReceived(command, path, version)  # type: ignore[no-untyped-call]
 
 
 class PatientChannel(HTTPChannel):
@@ -194,10 +236,9 @@ class PatientChannel(HTTPChannel):
         super().connectionMade()  # type: ignore[no-untyped-call]
         self._wait()
 
-    def allHeadersReceived(self) -> None:  # noqa: N802 - Twisted's name
-        """A request is here."""
+    def has_request(self) -> None:
+        """A request is here with its body."""
         self._rest()
-        super().allHeadersReceived()  # type: ignore[no-untyped-call]
 
     def requestDone(self, request: Any) -> None:  # noqa: N802 - Twisted's name
         """The next one has its own time."""

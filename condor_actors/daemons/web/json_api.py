@@ -22,7 +22,7 @@ from condor_actors.daemons.web.pool_watch import PoolKnowledge
 from condor_actors.messages.envelope import Refused
 from condor_actors.messages.watch import Story
 
-__all__ = ["BadQuestion", "JsonApi", "Parameter", "PARAMETERS"]
+__all__ = ["PARAMETERS", "BadQuestion", "JsonApi", "Parameter", "fail", "finish", "read_parameters"]
 
 WAIT_S = 15.0
 """How long a question waits for a round of the pool before it is answered by what there is."""
@@ -92,6 +92,7 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {
         "limit": Parameter(doc="How many rows.", default=50, low=1, high=MOST_ROWS),
     },
     "/api/job": JOB,
+    "/api/session": {},
 }
 """Every question, by path, with its parameters; one whose default is None must be given."""
 
@@ -163,10 +164,10 @@ class JsonApi:
 
         def tell(_: Any) -> None:
             if not gone:
-                _finish(request, self._questions[path](asked))
+                finish(request, self._questions[path](asked))
 
         fresh.addBoth(tell)
-        fresh.addErrback(lambda failure: None if gone else _fail(request, 500, "this failed"))
+        fresh.addErrback(lambda failure: None if gone else fail(request, 500, "this failed"))
         return LATER
 
     def _jobs(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -191,14 +192,14 @@ class JsonApi:
                 return
             if isinstance(message, Story):
                 ad = ClassAd.from_bytes(message.ad)
-                _finish(request, story.job_story(schedd, ad, message.lines, message.has_left))
+                finish(request, story.job_story(schedd, ad, message.lines, message.has_left))
             elif isinstance(message, Refused) and message.code == "not-found":
-                _fail(request, 404, message.text)
+                fail(request, 404, message.text)
             else:
-                _fail(request, 503, f"{schedd} does not answer")
+                fail(request, 503, f"{schedd} does not answer")
 
-        answered.addCallbacks(told, lambda _: None if gone else _fail(request, 503, f"{schedd} does not answer"))
-        answered.addErrback(lambda failure: None if gone else _fail(request, 500, "this failed"))
+        answered.addCallbacks(told, lambda _: None if gone else fail(request, 503, f"{schedd} does not answer"))
+        answered.addErrback(lambda failure: None if gone else fail(request, 500, "this failed"))
         known.ask_story(schedd, asked["cluster"], asked["proc"],
                         lambda message: _fire(answered, message))
         return LATER
@@ -209,12 +210,14 @@ def _fire(deferred: Deferred[Any], value: Any) -> None:
         deferred.callback(value)
 
 
-def _finish(request: Any, data: dict[str, Any]) -> None:
+def finish(request: Any, data: dict[str, Any]) -> None:
+    """Answer a request later than it came."""
     body = json.dumps(data, separators=(",", ":")).encode() + b"\n"
     request.write(answer(request, b"application/json", body))
     request.finish()
 
 
-def _fail(request: Any, status: int, text: str) -> None:
+def fail(request: Any, status: int, text: str) -> None:
+    """Say later why there is no answer."""
     request.write(refuse(request, status, text))
     request.finish()

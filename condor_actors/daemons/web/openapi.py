@@ -7,7 +7,10 @@ from typing import Any
 
 from condor_actors.cores.web.picture import LOOKS
 from condor_actors.cores.web.rows import COLUMNS
+from condor_actors.daemons.web.actions import SESSION_HEADER
+from condor_actors.daemons.web.bodies import BODIES
 from condor_actors.daemons.web.json_api import PARAMETERS, Parameter
+from condor_actors.messages.queue import ActionResult
 
 __all__ = ["description", "encoded_description"]
 
@@ -37,6 +40,9 @@ SOME = {"type": ["number", "null"]}
 POINT = _object(at=NUMBER, running=SOME, owner=SOME, cpus=SOME, idle_jobs=SOME, running_jobs=SOME, held_jobs=SOME,
                 ended=NUMBER, wait_ratio=SOME, leverage=SOME)
 ROW = {"type": "array", "items": {"type": ["string", "number"]}, "minItems": len(COLUMNS), "maxItems": len(COLUMNS)}
+SESSION = _object(user=TEXT, levels=_list(TEXT), ends=NUMBER, refusal=TEXT)
+DONE = _object(action=TEXT, count=INTEGER, text=TEXT, results=_list(_object(
+    job=TEXT, result={"enum": [result.value for result in ActionResult]}, text=TEXT)))
 ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {
     "/api/summary": ("The pool in numbers", SUMMARY),
     "/api/pool": ("All slots", _object(slots=_list(SLOT), summary=SUMMARY)),
@@ -52,6 +58,12 @@ ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {
         events=_list(_object(at=NUMBER, kind=TEXT, text=TEXT)),
         runs=_list(_object(number=INTEGER, host=TEXT, began=NUMBER, ended=NUMBER, how=TEXT)),
         attributes=_list({**_list(TEXT), "minItems": 2, "maxItems": 2}))),
+    "/api/session": ("Who is logged in; nobody where user is empty", SESSION),
+    "/api/login": ("Log in with a token of the pool: sets the cookie, and answers the secret for the header", _object(
+        **SESSION["properties"], secret=TEXT)),
+    "/api/logout": ("Log out", SESSION),
+    "/api/act": ("Hold, release, remove, suspend, continue, vacate or checkpoint jobs", DONE),
+    "/api/priority": ("Give jobs a priority", DONE),
 }
 """By path: what it is, and the shape of its answer."""
 
@@ -72,18 +84,36 @@ def _parameter(name: str, parameter: Parameter) -> dict[str, Any]:
             "schema": shape}
 
 
+def _header(path: str) -> dict[str, Any]:
+    return {"name": SESSION_HEADER, "in": "header", "required": path in BODIES,
+            "description": "What the log-in answered as secret; any text in a log-in.",
+            "schema": {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9_-]+$"}}
+
+
+def _operation(path: str, title: str, shape: dict[str, Any]) -> dict[str, Any]:
+    parameters = [_parameter(name, parameter) for name, parameter in PARAMETERS.get(path, {}).items()]
+    statuses = ["400", "401", "404", "405", "414", "421", "500", "503"]
+    made: dict[str, Any] = {"summary": title, "operationId": path.rpartition("/")[2], "parameters": parameters}
+    if path in BODIES or path == "/api/session":
+        parameters.append(_header(path))
+    if path in BODIES:
+        statuses += ["403", "409", "415", "429", "502", "504"]
+        fields = BODIES[path]
+        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": {
+            "type": "object", "additionalProperties": False,
+            "properties": {name: field.shape() for name, field in fields.items()},
+            "required": [name for name, field in fields.items() if field.default is None]}}}}
+    made["responses"] = {
+        "200": {"description": title, "content": {"application/json": {"schema": shape}}},
+        **dict.fromkeys(sorted(statuses), ERROR),
+    }
+    return made
+
+
 def description() -> dict[str, Any]:
     """The whole description."""
-    paths: dict[str, Any] = {}
-    for path, (title, shape) in ANSWERS.items():
-        paths[path] = {"get": {
-            "summary": title, "operationId": path.rpartition("/")[2],
-            "parameters": [_parameter(name, parameter) for name, parameter in PARAMETERS[path].items()],
-            "responses": {
-                "200": {"description": title, "content": {"application/json": {"schema": shape}}},
-                **dict.fromkeys(("400", "401", "404", "405", "414", "421", "500", "503"), ERROR),
-            },
-        }}
+    paths = {path: {"post" if path in BODIES else "get": _operation(path, title, shape)}
+             for path, (title, shape) in ANSWERS.items()}
     return {"openapi": "3.1.0", "info": {"title": "Condor: the pool as a web page", "version": "1"}, "paths": paths}
 
 

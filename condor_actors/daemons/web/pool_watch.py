@@ -53,6 +53,9 @@ class WebSettings:
     figures_s: float = setting("WEB_FIGURES_INTERVAL")
     most_watchers: int = setting("WEB_MAX_WATCHERS")
     most_of_one: int = setting("WEB_MAX_CONNECTIONS_OF_ADDRESS")
+    has_login: bool = setting("WEB_LOGIN")
+    session_s: float = setting("WEB_SESSION_LIFETIME")
+    most_sessions: int = setting("WEB_MAX_SESSIONS")
     host_names: tuple[str, ...] = ()
 
     @classmethod

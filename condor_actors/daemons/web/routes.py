@@ -1,4 +1,4 @@
-"""Which path is what: the page's files, its data, the description of the data, and the stream of changes."""
+"""Which path is what: the page's files, its data, their description, the stream of changes, what users may do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from condor_actors.daemons.web.actions import UserActions
 from condor_actors.daemons.web.door import Route, answer
 from condor_actors.daemons.web.json_api import PARAMETERS, JsonApi
 from condor_actors.daemons.web.openapi import encoded_description
@@ -15,11 +16,12 @@ from condor_actors.daemons.web.watchers import Watchers
 __all__ = ["routes"]
 
 
-def routes(api: JsonApi, watchers: Watchers) -> Callable[[bytes], Route | None]:
+def routes(api: JsonApi, watchers: Watchers, actions: UserActions) -> Callable[[bytes], Route | None]:
     """The table of all paths; nothing that is not in it is served."""
     table: dict[bytes, Route] = {path: file.render for path, file in static_files().items()}
     for path in PARAMETERS:
         table[path.encode()] = partial(api.render, path)
+    table |= {path.encode(): route for path, route in actions.routes().items()}
     table[b"/api/events"] = watchers.render
     described = encoded_description()
 

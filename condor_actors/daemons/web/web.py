@@ -1,8 +1,9 @@
 """The web page's daemon: one actor that asks the pool, and an HTTP server that shows what it knows.
 
 Theory: what is known (:class:`.pool_watch.PoolKnowledge`) belongs to the process, so the server answers from it at once
-and an actor that is rebuilt goes on with it.  Nothing that comes by HTTP changes anything in the pool.  In a simulated
-pool there is no server; the actor asks all the same.
+and an actor that is rebuilt goes on with it.  Nothing that comes by HTTP changes anything in the pool by this daemon's
+own rights: what users do who are logged in goes to the schedd as theirs.  In a simulated pool there is no server; the
+actor asks all the same.
 """
 
 from __future__ import annotations
@@ -17,22 +18,28 @@ from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.internet.error import CannotListenError
 
 from condor_actors.actors import World
+from condor_actors.actors.workers import Workers
 from condor_actors.addresses import joined_address
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.web.figures import ENDED_ATTRIBUTES, Ended, Figures, Sample
-from condor_actors.daemons.web.door import CheckedSite, Door
+from condor_actors.daemons.web.actions import UserActions, UserSettings
+from condor_actors.daemons.web.bodies import BODIES
+from condor_actors.daemons.web.door import CheckedSite, Door, is_loopback
 from condor_actors.daemons.web.figures_file import SAVE_S, FiguresFile
 from condor_actors.daemons.web.json_api import JsonApi
 from condor_actors.daemons.web.pool_watch import ACTOR, ASK_S, PoolKnowledge, PoolWatch, WebSettings
 from condor_actors.daemons.web.routes import routes
+from condor_actors.daemons.web.sessions import FailedLogins, Sessions
 from condor_actors.daemons.web.watchers import Watchers, event
 from condor_actors.messages.envelope import Address
 from condor_actors.messages.queue import JobsPage, QueryJobs
 
 __all__ = ["WebDaemon", "make_daemon"]
 
+WORKERS = 8
+"""Questions in users' names that may be under way; each waits for a daemon."""
 ENDED_JOBS = 1_000
 """Of a schedd, whose ends are counted in one point."""
 
@@ -55,6 +62,9 @@ class WebDaemon:
         self._ended_from_s = 0.0
         self._has_door = hasattr(clock, "listenTCP")
         self.watchers = Watchers(clock, self._beginning, lambda: self.settings.most_watchers, self._hurry)
+        self.sessions = Sessions(clock, world.wall_clock, lambda: self.settings.session_s,
+                                 lambda: self.settings.most_sessions)
+        self._served = ("", False)
         self._port: Any = None
         self._url_file: Path | None = None
         self.url = ""
@@ -80,6 +90,7 @@ class WebDaemon:
     def stop(self, graceful: bool) -> Deferred[None]:
         """Close the door."""
         self.watchers.stop()
+        self.sessions.end_all()
         if self._url_file is not None:
             self._url_file.unlink(missing_ok=True)
         if self._has_door and self._sampled_s > 0:
@@ -94,12 +105,14 @@ class WebDaemon:
         settings = WebSettings.of(config)
         collectors = collector_nodes(config)
         self._config, self.settings, self._collectors = config, settings, collectors
+        if self._user_settings().refusal:
+            self.sessions.end_all()
 
     def ad(self) -> ClassAd:
         """For ``condor_ping``."""
         return ClassAd({"MyType": "Web", "Name": "web", "MyAddress": self._world.post.public_node,
                         "Watchers": len(self.watchers), "SlotsKnown": len(self.known.slots.slots),
-                        "JobsKnown": len(self.known.rows)})
+                        "JobsKnown": len(self.known.rows), "UsersLoggedIn": len(self.sessions)})
 
     # ---- the door
 
@@ -109,8 +122,12 @@ class WebDaemon:
         interface = config.needed_text("WEB_INTERFACE")
         certificate = config.text("WEB_CERTIFICATE")
         api = JsonApi(self.known, lambda: self.settings.update_s, self._span, self._world.reactor_time)
-        door = Door(routes(api, self.watchers), self._own_names, key, certificate is not None)
         reactor: Any = self._world.reactor_time
+        actions = UserActions(self.known, self.sessions, FailedLogins(reactor.seconds), self._user_settings,
+                              Workers(reactor, most=WORKERS).run, self._world.log)
+        self._served = (interface, certificate is not None)
+        door = Door(routes(api, self.watchers, actions), self._own_names, key, certificate is not None,
+                    frozenset(path.encode() for path in BODIES))
         site = CheckedSite(door, lambda: self.settings.most_watchers, lambda: self.settings.most_of_one, reactor)
         listen = self._listener(reactor, site, interface, certificate)
         run = Path(config.path("RUN"))
@@ -147,6 +164,16 @@ class WebDaemon:
         except SSL.Error as error:
             raise OSError(f"WEB_CERTIFICATE = {certificate} cannot be used with its key: {error}") from None
         return lambda port: reactor.listenSSL(port, site, context, interface=interface)
+
+    def _user_settings(self) -> UserSettings:
+        interface, is_secure = self._served
+        refusal = ""
+        if not self.settings.has_login:
+            refusal = "this page is only to be looked at (WEB_LOGIN is FALSE)"
+        elif not is_secure and not is_loopback(interface):
+            refusal = "log-in needs HTTPS here: an administrator can set WEB_CERTIFICATE"
+        return UserSettings(refusal=refusal, collectors=self._collectors, ca=str(self._config.path("POOL_CA")),
+                            is_secure=is_secure)
 
     def _own_names(self) -> frozenset[str]:
         own = self._config.full_hostname.lower()

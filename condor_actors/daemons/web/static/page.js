@@ -1,8 +1,10 @@
 // The page: which view is open (the part of the address after #), and the stream of changes that feeds the views.
 
+import * as actions from "./actions.js";
 import * as figures from "./figures.js";
 import * as pool from "./pool.js";
 import * as queue from "./queue.js";
+import * as session from "./session.js";
 import * as story from "./story.js";
 import { ask, byId, element, memory, span } from "./tools.js";
 
@@ -86,6 +88,8 @@ function listen() {
 pool.start();
 queue.start();
 figures.start();
+actions.start(story.refresh);
+session.start(actions.userChanged);
 addEventListener("hashchange", open);
 open();
 listen();

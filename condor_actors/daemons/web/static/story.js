@@ -1,5 +1,6 @@
 // A job's story: a time line of its runs on their hosts, and every line that the schedd tells, for readers and ears.
 
+import * as actions from "./actions.js";
 import { ask, byId, element, exactDate, span, svg } from "./tools.js";
 
 const WIDTH = 900;
@@ -48,6 +49,7 @@ function runs(story) {
 
 function draw(story) {
   const now = Date.now() / 1000;
+  actions.show(story);
   byId("job-title").textContent = `Job ${story.id} of ${story.owner}`;
   const list = element("ol", { class: "story" }, ...story.events.map((each) => element("li", { class: each.kind },
     element("time", { datetime: new Date(each.at * 1000).toISOString() }, exactDate(each.at)), each.text)));
@@ -62,7 +64,7 @@ function draw(story) {
     element("h3", {}, "What happened"), list, element("h3", {}, "What its ad says"), table);
 }
 
-async function refresh() {
+export async function refresh() {
   if (!shown) return;
   const mine = shown;
   try {
@@ -75,6 +77,7 @@ async function refresh() {
 
 export function open(schedd, id) {
   const [cluster, proc] = id.split(".");
+  actions.close();
   byId("job-title").textContent = `Job ${id}`;
   byId("story").replaceChildren(element("p", {}, "Asking …"));
   shown = { schedd, cluster, proc: proc || "0" };
@@ -83,6 +86,7 @@ export function open(schedd, id) {
 
 export function close() {
   shown = null;
+  actions.close();
 }
 
 export function changed() {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from condor_actors.daemons.web.bodies import BODIES
 from condor_actors.daemons.web.door import is_own_name
 from condor_actors.daemons.web.json_api import PARAMETERS, BadQuestion, read_parameters
 from condor_actors.daemons.web.openapi import ANSWERS, description
@@ -39,7 +40,10 @@ def test_only_addresses_and_own_names_are_ours(host: bytes, own: bool) -> None:
 
 
 def test_every_question_is_described_and_every_description_is_of_a_question() -> None:
-    assert ANSWERS.keys() == PARAMETERS.keys() == description()["paths"].keys()
+    paths = description()["paths"]
+    assert ANSWERS.keys() == PARAMETERS.keys() | BODIES.keys() == paths.keys()
+    assert not PARAMETERS.keys() & BODIES.keys()
+    assert {path for path, each in paths.items() if "post" in each} == BODIES.keys()
 
 
 def test_the_page_takes_nothing_from_elsewhere_and_is_small() -> None:

@@ -6,8 +6,10 @@ import json
 
 import pytest
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
 
-from condor_actors.daemons.web.door import CheckedSite, source_of
+from condor_actors.daemons.web.door import PATIENCE_S, CheckedSite, Door, source_of
 from condor_actors.daemons.web.watchers import event
 
 
@@ -55,3 +57,28 @@ def test_no_name_of_a_slot_begins_an_event_of_its_own(hostile: str) -> None:
     assert head == b"event: slots"
     assert b"\r" not in data
     assert json.loads(data.removeprefix(b"data: ")) == {"changed": [{"name": hostile}]}
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nX: ", b"POST /p HTTP/1.1\r\nHost: localhost\r\n"
+                                  b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n"])
+def test_a_request_that_does_not_come_to_its_end_is_not_waited_for(sent: bytes) -> None:
+    """Also not while a letter of its body comes now and then."""
+
+    class Transport(StringTransport):
+        aborted = False
+
+        def abortConnection(self) -> None:  # noqa: N802 - Twisted's name
+            self.aborted = True
+
+    clock = Clock()
+    door = Door(lambda path: None, set, "", False, {b"/p"})
+    channel = CheckedSite(door, lambda: 1, lambda: 1, clock).buildProtocol(IPv4Address("TCP", "192.0.2.1", 1))
+    transport = Transport()
+    channel.makeConnection(transport)
+    channel.dataReceived(sent)
+    for _ in range(int(PATIENCE_S / 5)):
+        assert not transport.aborted
+        clock.advance(5)
+        if b"\r\n\r\n" in sent:
+            channel.dataReceived(b"x")
+    assert transport.aborted
