@@ -8,11 +8,11 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
 import pytest
 
 from condor_actors.daemons.web.sessions import BURST
 from condor_actors.wire.idtokens.signed_token import read_claims, sign
+from tests.harness.page_user import User, log_in, logged_in, token_of, try_token
 from tests.harness.web_page import Page, see
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
@@ -20,68 +20,6 @@ CONFIG = "WEB_UPDATE_INTERVAL = 0.3\nWEB_MAX_CONNECTIONS_OF_ADDRESS = 60\n"
 HELD = ("executable = /bin/sleep\narguments = 1000\ntransfer_executable = false\nshould_transfer_files = yes\n"
         "hold = true\nqueue {count}\n")
 NEVER = HELD.replace("hold = true", "requirements = false")
-JSON = "application/json"
-
-
-@attrs.frozen
-class User:
-    """Who is logged in: the cookie and the page's secret.
-
-    Attributes:
-        page: of the pool.
-        token: the user's.
-        cookie: ``name=value``.
-        secret: for the header.
-        said: what the log-in answered.
-    """
-
-    page: Page
-    token: str
-    cookie: str
-    secret: str
-    said: dict[str, Any]
-
-    def headers(self, **changed: str | None) -> dict[str, str]:
-        """Those of the page's own questions, but for what is changed or, with None, left out."""
-        own: dict[str, str | None] = {
-            "Content_Type": JSON, "X_Condor_Session": self.secret, "Cookie": self.cookie,
-            "Origin": self.page.url.rstrip("/"), "Sec_Fetch_Site": "same-origin"}
-        return {name: value for name, value in {**own, **changed}.items() if value is not None}
-
-    def post(self, path: str, fields: Any, **changed: str | None) -> tuple[int, dict[str, Any]]:
-        """Status and answer."""
-        status, _, body = self.page.ask(path, "POST", json.dumps(fields).encode(), **self.headers(**changed))
-        return status, json.loads(body)
-
-    def act(self, action: str, *jobs: str, **more: str) -> tuple[int, dict[str, Any]]:
-        """Do something to jobs."""
-        return self.post("/api/act", {"action": action, "jobs": list(jobs), **more})
-
-    def who(self, **changed: str | None) -> str:
-        """Whose session the page says it is."""
-        status, _, body = self.page.ask("/api/session", **self.headers(**changed))
-        assert status == 200
-        return str(json.loads(body)["user"])
-
-
-def token_of(page: Page, user: str, *options: str) -> str:
-    """A token that the pool has signed."""
-    domain = page.pool.run("condor_config_val", "UID_DOMAIN").strip()
-    return page.pool.run("condor_token_create", "-identity", f"{user}@{domain}", *options).strip()
-
-
-def try_token(page: Page, token: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """Log in."""
-    sent = {"Content_Type": JSON, "X_Condor_Session": "none", **headers}
-    return page.ask("/api/login", "POST", json.dumps({"token": token}).encode(), **sent)
-
-
-def logged_in(page: Page, token: str) -> User:
-    status, headers, body = try_token(page, token)
-    assert status == 200, body
-    said = json.loads(body)
-    secret = said.pop("secret")
-    return User(page, token, headers["set-cookie"].partition(";")[0], secret, said)
 
 
 @pytest.fixture(scope="module")
@@ -335,18 +273,6 @@ def test_a_page_of_another_port_cannot_act_as_its_visitor(page: Page, owner: Use
 
 
 # ---- in a browser
-
-
-def log_in(window: Any, page: Page, token: str) -> None:
-    """As a user does it, by keyboard."""
-    window.goto(page.url)
-    window.focus("#log-in")
-    window.keyboard.press("Enter")
-    window.wait_for_selector("#login[open]")
-    assert window.evaluate("document.activeElement.id") == "token"
-    window.keyboard.insert_text(token)
-    window.keyboard.press("Enter")
-    window.wait_for_selector("#log-out:not([hidden])")
 
 
 @pytest.fixture
