@@ -60,7 +60,7 @@ def test_a_job_that_writes_too_much_is_held_long_before_its_run_reports() -> Non
     assert not result.violations
     held, done = result.jobs["m0/1.0"], result.jobs["m0/2.0"]
     assert held.starts == 1
-    assert 0.0 < held.cpu_s < 3.0
+    assert 0.0 < held.cpu_s < 6.0
     assert (done.starts, done.completed_s is not None) == (1, True)
 
 
