@@ -124,8 +124,9 @@ def asserting() -> frozenset[str]:
     """Names of the functions of the tests that say something, by themselves or through others."""
     every = [function for tree in sources().values() for function in functions(tree)]
     found = {function.name for function in every if _says_something(function)}
+    calls = [(function.name, _calls(function)) for function in every if function.name not in found]
     while True:
-        more = {function.name for function in every if function.name not in found and _calls(function) & found}
+        more = {name for name, called in calls if name not in found and called & found}
         if not more:
             return frozenset(found)
         found |= more

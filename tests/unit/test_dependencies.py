@@ -6,8 +6,8 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
 from configparser import ConfigParser
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -33,8 +33,10 @@ def declared() -> dict[str, set[str]]:
     return {name: MODULES.get(name, {name}) for name in names if name}
 
 
-def imported() -> Iterator[tuple[str, str]]:
+@cache
+def imported() -> frozenset[tuple[str, str]]:
     """(top-level module, where) of every import of something outside the package and the standard library."""
+    found = set()
     for folder in ("condor_actors", "twisted"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(), str(path))):
@@ -43,7 +45,8 @@ def imported() -> Iterator[tuple[str, str]]:
                 for name in names:
                     top = name.partition(".")[0]
                     if top not in sys.stdlib_module_names and top != "condor_actors":
-                        yield top, str(path.relative_to(ROOT))
+                        found.add((top, str(path.relative_to(ROOT))))
+    return frozenset(found)
 
 
 def test_what_is_imported_is_declared() -> None:

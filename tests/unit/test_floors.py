@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[2] / "condor_actors"
 FLOORS = {
@@ -64,18 +66,35 @@ def package_of(path: Path) -> str:
     return "" if parts[0] == "__init__" else parts[0]
 
 
-def imports_of(path: Path) -> list[tuple[int, str]]:
-    """(line, absolute dotted name) of every import in a module, those inside functions too."""
-    found = []
+class Module(NamedTuple):
+    """What a module shows: its imports (line, absolute dotted name), the lines of relative ones, its functions."""
+
+    imports: list[tuple[int, str]]
+    relative: list[int]
+    functions: list[tuple[int, str, int]]
+
+
+@cache
+def read(path: Path) -> Module:
+    """Everything of a module that is looked at here; functions as line, name and lines."""
+    found = Module([], [], [])
     here = ["condor_actors", *path.relative_to(PACKAGE).with_suffix("").parts]
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            found.imports.extend((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             prefix = here[: -node.level] if node.level else []
             name = ".".join([*prefix, node.module] if node.module else prefix)
-            found += [(node.lineno, f"{name}.{alias.name}") for alias in node.names]
+            found.imports.extend((node.lineno, f"{name}.{alias.name}") for alias in node.names)
+            found.relative.extend([node.lineno] if node.level else [])
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.functions.append((node.lineno, node.name, (node.end_lineno or 0) - node.lineno + 1))
     return found
+
+
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    """(line, absolute dotted name) of every import in a module, those inside functions too."""
+    return read(path).imports
 
 
 def test_every_package_has_a_floor() -> None:
@@ -140,12 +159,7 @@ def test_every_docstring_says_what_the_thing_does() -> None:
 
 
 def test_imports_are_absolute() -> None:
-    wrong = [
-        f"{path.relative_to(PACKAGE)}:{node.lineno}"
-        for path in modules()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.level
-    ]
+    wrong = [f"{path.relative_to(PACKAGE)}:{line}" for path in modules() for line in read(path).relative]
     assert not wrong, "\n".join(wrong)
 
 
@@ -197,13 +211,8 @@ def test_files_stay_readable() -> None:
 
 
 def test_functions_stay_under_seventy_lines() -> None:
-    long = []
-    for path in modules():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                length = (node.end_lineno or 0) - node.lineno + 1
-                if length > 75:
-                    long.append(f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name} has {length} lines")
+    long = [f"{path.relative_to(PACKAGE)}:{line} {name} has {length} lines"
+            for path in modules() for line, name, length in read(path).functions if length > 70]
     assert not long, "\n".join(long)
 
 
