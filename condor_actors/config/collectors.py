@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from condor_actors.addresses import BadAddress, joined_address, split_address
 from condor_actors.config.config import Config
-from condor_actors.config.errors import ConfigError
 
 __all__ = ["collector_nodes", "gateway_nodes"]
 
@@ -33,8 +32,6 @@ def _nodes(config: Config, name: str, port_name: str) -> tuple[str, ...]:
         try:
             host, port = split_address(word)
         except BadAddress as error:
-            file, line = config.where(name)
-            raise ConfigError(str(error), file=file, line=line or None, name=name, value=word,
-                              expected="host or host:port") from None
+            raise config.unusable(name, str(error), "host or host:port", value=word) from None
         nodes.append(f"<{joined_address(host, config.integer(port_name) if port is None else port)}>")
     return tuple(dict.fromkeys(nodes))

@@ -190,11 +190,22 @@ class Config:
                  if PARAMETER in field.metadata and field.name not in others}
         return cls(**{field: self.value(parameter) for field, parameter in named.items()}, **others)
 
-    def unusable(self, name: str, problem: str, expected: str) -> ConfigError:
-        """The error of a setting that cannot be used: with its file, line and value, and what was expected instead."""
+    def unusable(self, name: str, problem: str, expected: str | None = None, *, value: str | None = None,
+                 nearest: str | None = None) -> ConfigError:
+        """The error of a setting that cannot be used: with its file, line and value, and what was expected instead.
+
+        Args:
+            name: of the setting.
+            problem: what is wrong, one sentence without its final stop; the name is put before it where it has none.
+            expected: what would have been right, as a noun phrase.
+            value: the part of the value that is wrong; None: all of it.
+            nearest: the known word nearest to that.
+        """
         file, line = self.where(name)
-        return ConfigError(f"{name}: {problem}", file=file, line=line or None, name=name, value=self.text(name) or "",
-                           expected=expected)
+        text = problem if name in problem else f"{name}: {problem}"
+        value = self.text(name) or "" if value is None else value
+        return ConfigError(text, file=file, line=line or None, name=name, value=value, expected=expected,
+                           nearest=nearest)
 
     def where(self, name: str) -> tuple[str, int]:
         """File and line that set ``name``; ``("<Default>", 0)`` when none did."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from condor_actors.config.errors import ConfigError
-
 if TYPE_CHECKING:
     from condor_actors.classads.builtins.user_maps import UserMap
     from condor_actors.config.config import Config
@@ -33,26 +31,23 @@ def _read(config: Config, name: str) -> UserMap:
     asked = f"{config.subsystem}_CLASSAD_USER_MAP_NAMES"
     macro = f"CLASSAD_USER_MAPFILE_{name}"
     path = config.text(macro)
-    file, line = config.where(macro if path else asked)
     if path:
         try:
             with open(path, encoding="utf-8", errors="surrogateescape") as source:
                 data: str | None = source.read()
         except OSError as error:
-            raise ConfigError(f"cannot read the map {name}: {error.strerror}", file=file, line=line or None,
-                              name=macro, value=path, expected="a readable file") from None
+            raise config.unusable(macro, f"cannot read the map {name}: {error.strerror}", "a readable file") from None
     else:
         macro = f"CLASSAD_USER_MAPDATA_{name}"
         data = config.text(macro)
         path = macro
     if data is None:
-        raise ConfigError(f"there is no CLASSAD_USER_MAPFILE_{name} and no {macro}", file=file, line=line or None,
-                          name=asked, value=config.text(asked))
+        raise config.unusable(asked, f"there is no CLASSAD_USER_MAPFILE_{name} and no {macro}")
     prefix = (config.text(f"CLASSAD_USER_MAP_PREFIX_{name}") or "").strip().lower() in ("true", "yes", "1")
     try:
         return read_user_map(data, prefix)
     except UserMapError as error:
-        raise ConfigError(f"line {error.line} of {path}: {error}", file=file, line=line or None, name=macro) from None
+        raise config.unusable(macro, f"line {error.line} of {path}: {error}", value="") from None
 
 
 def use_user_maps(config: Config) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from condor_actors.config import Config, ConfigError, nearest_word, setting
+from condor_actors.config import Config, nearest_word, setting
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.master.supervisor_events import Obituary
 from condor_actors.machine.supervisor.master_host import last_lines
@@ -78,12 +78,10 @@ def _child(config: Config, name: str) -> Child:
         program = (config.text(name) or "").rpartition("/")[2].removeprefix("condor_").lower()
         kind = program if program in KINDS else kind
     if kind not in KINDS:
-        file, line = config.where("DAEMON_LIST")
-        raise ConfigError(
-            f"DAEMON_LIST names {name}, which is no daemon", file=file, line=line or None, name="DAEMON_LIST",
-            value=name, expected=f"{', '.join(KINDS).upper()}, or an instance whose {name}_KIND is one of them",
-            nearest=nearest_word(name, [known.upper() for known in KINDS]),
-        )
+        raise config.unusable(
+            "DAEMON_LIST", f"DAEMON_LIST names {name}, which is no daemon",
+            f"{', '.join(KINDS).upper()}, or an instance whose {name}_KIND is one of them", value=name,
+            nearest=nearest_word(name, [known.upper() for known in KINDS]))
     instance = name.lower() if kind != name.lower() else ""
     if instance and not any(word.lstrip("-") in ("local-name", "l") for word in arguments):
         arguments = ["--local-name", instance, *arguments]

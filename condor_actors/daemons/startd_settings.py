@@ -13,7 +13,7 @@ from condor_actors.classads import ClassAd, Expr
 from condor_actors.config import Config
 from condor_actors.cores.devices.inventory import BadInventory, Inventory, read_inventory
 from condor_actors.cores.devices.slot_devices import DEVICE_FILES
-from condor_actors.cores.startd.policy_settings import expression, latches_of, policy_of, wrong
+from condor_actors.cores.startd.policy_settings import expression, latches_of, policy_of
 from condor_actors.cores.startd.slot_resources import (
     Custom,
     Share,
@@ -60,7 +60,7 @@ def _number(config: Config, name: str) -> int | None:
     if text is None:
         return None
     if not text.isdecimal():
-        raise wrong(config, name, text, f"{name} = {text} is not possible", "a whole number")
+        raise config.unusable(name, f"{name} = {text} is not possible", "a whole number")
     return int(text)
 
 
@@ -142,7 +142,7 @@ def _custom(config: Config, found: Mapping[str, Inventory]) -> dict[str, Custom]
         try:
             custom[_shown(bare)] = parse_machine_resource(bare, text)
         except SlotTypeError as error:
-            raise wrong(config, upper, text, str(error), "a number or the names of the units") from None
+            raise config.unusable(upper, str(error), "a number or the names of the units") from None
     return custom
 
 
@@ -154,7 +154,7 @@ def machine_share(config: Config, facts: MachineFacts, disk_free_kib: int,
         cpus = min(cpus, facts.physical_cpus)
     disk = config.text("DISK")
     if disk is not None and not disk.isdecimal():
-        raise wrong(config, "DISK", disk, f"DISK = {disk} is not possible", "a number of KiB")
+        raise config.unusable("DISK", f"DISK = {disk} is not possible", "a number of KiB")
     disk_kib = (int(disk) if disk else disk_free_kib) - config.integer("RESERVED_DISK") * 1024
     return Share(
         cpus=cpus, memory_mib=max(1, config.integer("MEMORY") - config.integer("RESERVED_MEMORY")),
@@ -178,7 +178,7 @@ def slot_plans(config: Config, total: Share) -> tuple[SlotPlan, ...]:
                           num_slots=_number(config, "NUM_SLOTS"))
     except SlotTypeError as error:
         name = next((f"SLOT_TYPE_{number}" for number in types if f"SLOT_TYPE_{number}" in str(error)), "NUM_SLOTS")
-        raise wrong(config, name, config.text(name) or "", str(error), "slots that fit into the machine") from None
+        raise config.unusable(name, str(error), "slots that fit into the machine") from None
 
 
 def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, started_s: float,

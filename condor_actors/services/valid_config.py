@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from condor_actors.config import Config, ConfigError, load_config
+from condor_actors.config import Config, load_config
 from condor_actors.config.user_maps import user_maps
 from condor_actors.services.world import bind_address, possible_ports
 from condor_actors.wire.authorization import Authorization
@@ -44,9 +44,7 @@ def _check_revocation(config: Config) -> None:
     try:
         RevokedTokens().also((), (text,) if text.strip() else ())
     except BadToken as error:
-        file, line = config.where(name)
-        raise ConfigError(str(error), file=file, line=line or None, name=name, value=text,
-                          expected="an expression over the claims of a token") from None
+        raise config.unusable(name, str(error), "an expression over the claims of a token") from None
 
 
 def startable_config(name: str, local_name: str | None = None, environ: Mapping[str, str] | None = None) -> Config:

@@ -26,7 +26,7 @@ from condor_actors.actors.slow_edges import SlowEdges
 from condor_actors.addresses import MOST_PORT, BadAddress, is_ipv6, split_address
 from condor_actors.classads.builtins.choice import listen_to_debug
 from condor_actors.classads.evaluation.budget import DEFAULT_BYTES, set_limits
-from condor_actors.config import Config, ConfigError
+from condor_actors.config import Config
 from condor_actors.config.collectors import collector_nodes, gateway_nodes
 from condor_actors.config.user_maps import use_user_maps
 from condor_actors.machine.privilege.pool_account import pool_uid
@@ -222,10 +222,9 @@ def bind_address(config: Config) -> str:
     if not fitting and _is_loopback(wanted):
         return wanted
     if not fitting:
-        file, line = config.where("NETWORK_INTERFACE")
         known = ", ".join(f"{name} ({ip})" for name, ip in addresses)
-        raise ConfigError(f"no interface fits; this machine has {known}", file=file, line=line or None,
-                          name="NETWORK_INTERFACE", value=wanted, expected="an address or interface of this machine")
+        raise config.unusable("NETWORK_INTERFACE", f"no interface fits {wanted}; this machine has {known}",
+                              "an address or interface of this machine", value=wanted)
     return min(fitting, key=lambda ip: (ipaddress.ip_address(ip).is_loopback, ipaddress.ip_address(ip).is_private))
 
 
@@ -276,9 +275,7 @@ def possible_ports(config: Config, name: str, random: Random) -> list[int]:
     if fixed or not isinstance(low, int) or not isinstance(high, int):
         return [fixed]
     if high < low:
-        file, line = config.where("HIGHPORT")
-        raise ConfigError(f"HIGHPORT = {high} is below LOWPORT = {low}", file=file, line=line or None, name="HIGHPORT",
-                          value=str(high), expected=f"at least {low}")
+        raise config.unusable("HIGHPORT", f"HIGHPORT = {high} is below LOWPORT = {low}", f"at least {low}")
     ports = list(range(low, high + 1))
     random.shuffle(ports)
     return ports

@@ -88,6 +88,9 @@ class Lists(Protocol):
     def where(self, name: str) -> tuple[str, int]:
         """File and line of a value."""
 
+    def unusable(self, name: str, problem: str) -> ConfigError:
+        """The error of a value that cannot be used."""
+
 
 @attrs.frozen(kw_only=True)
 class ReadList:
@@ -258,6 +261,6 @@ def _read(config: Lists, name: str) -> ReadList | None:
         try:
             entries = tuple(parse_entry(word) for word in text.replace(",", " ").split())
         except ValueError as error:
-            raise ConfigError(f"{each}: {error}", file=file, line=line or None, name=each, value=text) from None
+            raise config.unusable(each, str(error)) from None
         return ReadList(name=each, file=file, line=line, entries=entries)
     return None

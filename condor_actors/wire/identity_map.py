@@ -107,10 +107,9 @@ def _read(path: Path, literal: bool, before: list[Path], config: Any) -> Iterato
         files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
         texts = [(each, each.read_text(errors="surrogateescape")) for each in files]
     except (OSError, ValueError) as error:
-        file, line = config.where(PARAMETER)
         why = getattr(error, "strerror", "") or error
-        raise ConfigError(f"cannot read the map of identities {path}: {why}", file=file, line=line or None,
-                          name=PARAMETER, value=os.fspath(path), expected="a readable file") from None
+        raise config.unusable(PARAMETER, f"cannot read the map of identities {path}: {why}", "a readable file",
+                              value=os.fspath(path)) from None
     before.append(path)
     for file_name, text in texts:
         yield from _rules_of(file_name, text, literal, before, config)

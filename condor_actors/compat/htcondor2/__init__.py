@@ -27,11 +27,9 @@ from condor_actors.compat.htcondor2.enums import (
     DaemonCommand,
     DaemonType,
     DrainType,
-    FileTransferEventType,
     HistorySrc,
     JobAction,
     JobEventType,
-    JobStatus,
     LogLevel,
     QueryOpt,
     SubmitMethod,
@@ -56,6 +54,7 @@ from condor_actors.compat.htcondor2.program import (
 )
 from condor_actors.compat.htcondor2.schedd import Schedd
 from condor_actors.compat.htcondor2.submit import Submit, SubmitResult
+from condor_actors.messages.codes import FileTransferEventType, JobStatus
 
 AdTypes = AdType
 CredTypes = CredType

@@ -107,17 +107,6 @@ class DrainType(enum.IntEnum):
     Fast = 20
 
 
-class FileTransferEventType(enum.IntEnum):
-    """What a file transfer event tells."""
-
-    IN_QUEUED = 1
-    IN_STARTED = 2
-    IN_FINISHED = 3
-    OUT_QUEUED = 4
-    OUT_STARTED = 5
-    OUT_FINISHED = 6
-
-
 class HistorySrc(enum.IntEnum):
     """Which records a history is asked for."""
 
@@ -203,18 +192,6 @@ class JobEventType(enum.IntEnum):
     EP_DRAIN = 109
     EP_RESOURCE_BREAK = 110
     EP_RESOURCE_MEND = 111
-
-
-class JobStatus(enum.IntEnum):
-    """The state of a job."""
-
-    IDLE = 1
-    RUNNING = 2
-    REMOVED = 3
-    COMPLETED = 4
-    HELD = 5
-    TRANSFERRING_OUTPUT = 6
-    SUSPENDED = 7
 
 
 class LogLevel(enum.IntEnum):

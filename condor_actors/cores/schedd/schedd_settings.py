@@ -8,7 +8,7 @@ from datetime import UTC, tzinfo
 import attrs
 
 from condor_actors.classads import Expr, parse_expression
-from condor_actors.config import Config, ConfigError
+from condor_actors.config import Config
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.config.settings import setting
 from condor_actors.config.transforms import read_transform
@@ -218,9 +218,7 @@ def _charging(config: Config) -> Charging:
         try:
             return tuple(charge_rule(each) for each in config.list_of(name))
         except ValueError as error:
-            file, line = config.where(name)
-            raise ConfigError(f"{name}: {error}", file=file, line=line or None, name=name,
-                              value=config.text(name)) from None
+            raise config.unusable(name, str(error)) from None
 
     groups = rules("CHARGE_ALLOW_GROUPS")
     return Charging(uid_domain=config.needed_text("UID_DOMAIN"), users=rules("CHARGE_ALLOW_USERS"),
@@ -237,10 +235,8 @@ def job_transforms(config: Config) -> JobTransforms:
     for name in config.list_of("JOB_TRANSFORM_NAMES"):
         raw = config.raw(f"JOB_TRANSFORM_{name}")
         if raw is None or not raw.strip():
-            file, line = config.where("JOB_TRANSFORM_NAMES")
-            raise ConfigError(
-                f"JOB_TRANSFORM_NAMES lists {name}, but there is no JOB_TRANSFORM_{name}", file=file, line=line or None,
-                name="JOB_TRANSFORM_NAMES", value=name, expected="names of transforms that are defined",
-            )  # fmt: skip
+            raise config.unusable(
+                "JOB_TRANSFORM_NAMES", f"JOB_TRANSFORM_NAMES lists {name}, but there is no JOB_TRANSFORM_{name}",
+                "names of transforms that are defined", value=name)
         found.append(read_transform(name, raw))
     return JobTransforms(transforms=tuple(found), lookup=config.raw, functions=config.macros.functions)

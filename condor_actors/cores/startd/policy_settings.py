@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from condor_actors.classads import ClassAdSyntaxError, Expr, parse_expression
-from condor_actors.config import Config, ConfigError
+from condor_actors.config import Config
 from condor_actors.cores.startd.policy_evaluation import POLICY_NAMES, UNIVERSE_SUFFIXES
 
-__all__ = ["expression", "latches_of", "policy_of", "wrong"]
-
-
-def wrong(config: Config, name: str, text: str, why: str, expected: str = "a ClassAd expression") -> ConfigError:
-    """A value that cannot be used."""
-    file, line = config.where(name)
-    return ConfigError(why, file=file, line=line or None, name=name, value=text, expected=expected)
+__all__ = ["expression", "latches_of", "policy_of"]
 
 
 def expression(config: Config, name: str) -> Expr | None:
@@ -27,7 +21,7 @@ def expression(config: Config, name: str) -> Expr | None:
     try:
         return parse_expression(text)
     except ClassAdSyntaxError as error:
-        raise wrong(config, name, text, f"{name} is not a ClassAd expression: {error}") from None
+        raise config.unusable(name, f"{name} is not a ClassAd expression: {error}", "a ClassAd expression") from None
 
 
 def policy_of(config: Config, prefix: str = "") -> dict[str, Expr]:

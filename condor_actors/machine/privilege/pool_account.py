@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 
 from condor_actors import accounts
-from condor_actors.config import Config, ConfigError
+from condor_actors.config import Config
 
 __all__ = ["PoolAccount", "out_of_reach", "pool_account", "pool_uid"]
 
@@ -44,9 +44,8 @@ def pool_account(config: Config) -> PoolAccount | None:
         return PoolAccount(found.uid, found.gid, found.name, found.home) if found is not None else None
     match = re.fullmatch(r"(\d+)\.(\d+)", ids)
     if match is None or "0" in (match[1].lstrip("0") or "0", match[2].lstrip("0") or "0"):
-        file, line = config.where("CONDOR_IDS")
-        raise ConfigError(f"CONDOR_IDS = {ids} names no account that daemons could have", file=file, line=line or None,
-                          name="CONDOR_IDS", value=ids, expected="uid.gid, neither of them root's")
+        raise config.unusable("CONDOR_IDS", f"CONDOR_IDS = {ids} names no account that daemons could have",
+                              "uid.gid, neither of them root's")
     uid, gid = int(match[1]), int(match[2])
     known = accounts.numbered(uid)
     if known is None:

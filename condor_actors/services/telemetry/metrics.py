@@ -23,7 +23,7 @@ from twisted.web.server import NOT_DONE_YET, Site
 
 from condor_actors.actors import Daemon
 from condor_actors.actors.turn_times import BOUNDS_S, Times
-from condor_actors.config import Config, ConfigError
+from condor_actors.config import Config
 from condor_actors.daemons.measures import Measure
 
 __all__ = ["DaemonCollector", "MetricsPage", "exposition", "metrics_door", "open_metrics"]
@@ -192,7 +192,7 @@ def metrics_door(config: Config) -> tuple[str, bytes, str]:
         raise config.unusable("METRICS_INTERFACE", f"{interface[:200]!r} is no IP address",
                               "an IPv4 or IPv6 address of this machine") from None
     if not address.is_loopback and not (token and certificate):
-        raise ConfigError("metrics name users: beyond loopback they are shown by HTTPS and with a token",
-                          name="METRICS_INTERFACE", value=interface,
-                          expected="127.0.0.1, or METRICS_CERTIFICATE and METRICS_TOKEN_FILE besides")
+        raise config.unusable("METRICS_INTERFACE",
+                              "metrics name users: beyond loopback they are shown by HTTPS and with a token",
+                              "127.0.0.1, or METRICS_CERTIFICATE and METRICS_TOKEN_FILE besides")
     return interface, token, certificate

@@ -132,3 +132,18 @@ def test_what_must_have_a_value_has_its_default_when_set_to_nothing() -> None:
     config = load_config(files=[], environ={}, overrides={"NOBODY_USER": "", "UID_DOMAIN": "", "FULL_HOSTNAME": "h.x"})
     assert config.needed_text("NOBODY_USER") == "nobody"
     assert config.needed_text("UID_DOMAIN") == config.full_hostname == "h.x"
+
+
+def placed_by_hand(tree: ast.AST) -> Iterator[int]:
+    """Lines that ask where a setting stands to say so in an error: ``Config.unusable`` does."""
+    for function in ast.walk(tree):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and function.name != "unusable":
+            calls = [(node.lineno, node.func) for node in ast.walk(function) if isinstance(node, ast.Call)]
+            if any(isinstance(called, ast.Attribute) and called.attr == "where" for _, called in calls):
+                yield from (line for line, called in calls if getattr(called, "id", "") == "ConfigError")
+
+
+def test_errors_of_settings_are_made_in_one_place() -> None:
+    assert [f"{place}:{line}" for place, tree in modules() for line in placed_by_hand(tree)] == []
+    wrong = "def f(config):\n    file, line = config.where('LOG')\n    raise ConfigError('no', file=file, line=line)\n"
+    assert list(placed_by_hand(ast.parse(wrong))) == [3]

@@ -35,6 +35,9 @@ class Lists:
     def where(self, name: str) -> tuple[str, int]:
         return "condor_config", 7
 
+    def unusable(self, name: str, problem: str) -> ConfigError:
+        return ConfigError(f"{name}: {problem}", file="condor_config", line=7, name=name, value=self.values[name])
+
 
 def levels(identity: Identity, **lists: str) -> set[str]:
     authorization = Authorization(Lists(**lists), OWN_UID)
