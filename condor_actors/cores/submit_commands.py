@@ -103,6 +103,7 @@ docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch;
 grid_resource GridResource; batch_extra_submit_args BatchExtraSubmitArgs; batch_project BatchProject;
 batch_queue BatchQueue; batch_runtime BatchRuntime; output_destination OutputDestination;
 aws_access_key_id_file EC2AccessKeyId; aws_secret_access_key_file EC2SecretAccessKey; aws_region AWSRegion;
+transfer_plugins TransferPlugins;
 s3_access_key_id_file; s3_secret_access_key_file; gs_access_key_id_file; gs_secret_access_key_file;
 remote_universe; remote_requirements; remote_<attribute>
 """
@@ -160,8 +161,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "universe alone, and no scripts are run around its nodes", "Use universe = parallel with machine_count."),
     ("checkpoint_destination CheckpointDestination", "checkpoints are kept by the submit machine",
      "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
-    ("transfer_plugins TransferPlugins", "a job brings no transfer programs of its own",
-     "Fetch the file in the job, or use http and https URLs."),
     ("starter_log JobStarterLog; starter_debug JobStarterDebug", "starters keep no log for the job",
      "The event log (log = …) has what its user needs; the administrator of the machine has the starters' log."),
     ("primary_unix_group JobPrimaryUnixGroup", "a job runs with the account's own groups",

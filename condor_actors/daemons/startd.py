@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
@@ -45,6 +45,7 @@ from condor_actors.daemons.startd_settings import (
 from condor_actors.machine.containers.probe import ContainerProbe
 from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.machine.run.confinement import wanted_parts
+from condor_actors.machine.run.plugin_query import PluginQuery
 from condor_actors.machine.sensors.benchmarks import Benchmarks
 from condor_actors.machine.sensors.readings import HostReadings, Readings
 from condor_actors.machine.sensors.sensors import HostSensors
@@ -83,6 +84,8 @@ class Startd:
             [word.lower() for word in config.list_of("OWNER_SENSORS")], memory=config.path("RUN") / "owner_seen")
         self._containers = False
         self._probe = ContainerProbe(world.reactor_time, self._probed, works_here=world.readings is None)
+        self._plugins = PluginQuery(world.log)
+        self._methods = ",".join(self._plugins.table.methods)
         self.benchmarks = Benchmarks(config.list_of("BENCHMARKS_JOBLIST") if world.readings is None else (),
                                      world.reactor_time)
         self.starters: StarterHosts = world.processes or StarterProcess(
@@ -122,11 +125,30 @@ class Startd:
         self.system.spawn("startd", lambda: StartdActor(self), inbox_limit=10_000)
         self.system.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, self.ad()))
         self._probe.start()
+        self._ask_plugins()
+
+    def _ask_plugins(self) -> None:
+        """By which URLs files are transferred is known when the plugins have answered."""
+        if self.world.readings is None:  # this machine, and no simulated one
+            self._plugins.ask(self.config.list_of("FILETRANSFER_PLUGINS"),
+                              self.config.seconds("FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT"))
+            self._plugins.when_known(self._plugins_known)
+
+    def _plugins_known(self) -> None:
+        methods = ",".join(self._plugins.table.methods)
+        if methods != self._methods:
+            self._methods = methods
+            self._learned({"HasFileTransferPluginMethods": methods})
 
     def _probed(self, works: bool) -> None:
         """Whether jobs can run in images has been tried out."""
-        self._containers, self._made = works, (None, ClassAd())
-        self.system.tell(Address("", "startd"), Probed(tuple(container_attributes(self.config, works).items())))
+        self._containers = works
+        self._learned(container_attributes(self.config, works))
+
+    def _learned(self, values: Mapping[str, Any]) -> None:
+        """Tell what has been found out about the machine, in all its ads."""
+        self._made = (None, ClassAd())
+        self.system.tell(Address("", "startd"), Probed(tuple(values.items())))
         self.system.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, self.ad()))
 
     def stop(self, graceful: bool) -> Deferred[None]:
@@ -165,6 +187,7 @@ class Startd:
         self._slot_settings = settings
         if self._containers:
             self._probed(True)  # CONTAINER_REGISTRIES
+        self._ask_plugins()
         self.poll_s = config.seconds("POLLING_INTERVAL")
         self.system.tell(Address("", "startd"), NewSlotSettings(settings))
 
@@ -191,7 +214,7 @@ class Startd:
         made_of = (self.config, self.world.post.public_node)
         if self._made[0] != made_of:
             ad = machine_ad(self.config, self._facts, self._share, made_of[1], self.started_s,
-                            self._inventories, containers=self._containers)
+                            self._inventories, containers=self._containers, plugins=self._plugins.table)
             ad["TotalSlots"] = len(self._plans)
             self._made = (made_of, ad)
         return self._made[1].copy()

@@ -23,12 +23,12 @@ from condor_actors.cores.startd.slot_resources import (
     plan_slots,
 )
 from condor_actors.cores.startd.slots import SlotSettings
+from condor_actors.cores.transfer_plugins import PluginTable
 from condor_actors.daemons.admin import package_version
 from condor_actors.machine.devices.discovery import may_have_gpus
 from condor_actors.machine.native.cpu import level_of_flags
 from condor_actors.machine.native.programs import runtime_is_there
 from condor_actors.machine.sensors.readings import MachineFacts
-from condor_actors.messages.references.urls import FETCHED
 
 __all__ = [
     "container_attributes", "host_name", "inventories", "inventory_commands", "machine_ad", "machine_share",
@@ -182,8 +182,10 @@ def slot_plans(config: Config, total: Share) -> tuple[SlotPlan, ...]:
 
 
 def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, started_s: float,
-               found: Mapping[str, Inventory] | None = None, *, containers: bool = False) -> ClassAd:
-    """The facts that the ads of all slots share; ``found``: the machine's inventories; ``containers``: they work."""
+               found: Mapping[str, Inventory] | None = None, *, containers: bool = False,
+               plugins: PluginTable = PluginTable()) -> ClassAd:  # noqa: B008 - nothing changes it
+    """The facts that the ads of all slots share; ``found``: the machine's inventories; ``containers``: they work;
+    ``plugins``: those that transfer files."""
     host = host_name(config)
     version = package_version()
     level = level_of_flags(frozenset(facts.cpu_flags))
@@ -203,7 +205,8 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "UtsnameNodename": facts.node or host, "SubnetMask": "", "TimeToLive": 2147483647,
         "HasFileTransfer": True, "HasJobDeferral": True, "HasReconnect": True, "HasIOProxy": False,
         "HasTDP": False, "HasMPI": False, "HasVM": False, "HasPerFileEncryption": False, "HasSelfCheckpointTransfers":
-        True, "HasTransferInputRemaps": True, "HasFileTransferPluginMethods": ",".join(FETCHED),
+        True, "HasTransferInputRemaps": True, "HasFileTransferPluginMethods": ",".join(plugins.methods),
+        "HasJobTransferPlugins": True,
         "JobConfinement": ",".join(facts.confinement),
         "HasUserNamespaces": False, "HasStandardUniverse": runtime_is_there(), "CpuLevel": level,
         "CheckpointPlatform": f"LINUX {platform.machine().upper()} x86-64-v{level}",

@@ -14,7 +14,7 @@ import errno
 
 __all__ = [
     "CHECKPOINT_SIGNAL", "HELPERS_RUN", "FileTransferEventType", "HoldCode", "HoldSubCode", "JobEventType", "JobStatus",
-    "LauncherExit", "Notification", "Universe", "hold_label",
+    "LauncherExit", "Notification", "Universe", "hold_label", "plugin_subcode",
 ]
 
 
@@ -113,6 +113,12 @@ class HoldSubCode(enum.IntEnum):
     MEMORY_EXCEEDED = 102
     RUNTIME_EXCEEDS = 103
     DISK_EXCEEDED = 104
+
+
+def plugin_subcode(status: int) -> int:
+    """``HoldReasonSubCode`` of a job whose files a transfer plugin has failed to bring or take: its exit status, moved
+    to the left by 8 bits, so that it is no ``errno``; -1: it has none, and counts as 1."""
+    return (1 if status < 0 else status) << 8
 
 
 class JobEventType(enum.IntEnum):

@@ -11,6 +11,7 @@ clause                       when
 ``TARGET.Cpus``              more than one is asked for
 ``TARGET.<tag>``             for each Request<tag>; through ``Require<tag>`` where there is one
 ``HasFileTransfer``          files must travel; *or* ``FileSystemDomain`` for ``IF_NEEDED``
+``HasJobTransferPlugins``    the job brings transfer plugins; ``HasFileTransferPluginMethods`` for each other URL
 ``FileSystemDomain``         ``should_transfer_files = NO``
 ``HasJobDeferral``           deferral or cron times
 ``HasStandardUniverse``      the standard universe; with a checkpoint also ``CpuLevel`` (>= ``CkptCpuLevel``)
@@ -30,7 +31,7 @@ from condor_actors.messages.codes import Universe
 from condor_actors.messages.references.urls import scheme_of
 from condor_actors.submit.build_context import BuildContext, assigns, parsed
 from condor_actors.submit.errors import SubmitError
-from condor_actors.submit.urls import urls_of
+from condor_actors.submit.urls import own_plugins, urls_of
 
 _OPSYS = ("opsys", "opsysandver", "opsyslongname", "opsysshortname", "opsysname", "opsyslegacy")
 _DEFERRAL = (
@@ -181,11 +182,14 @@ def _files(context: BuildContext, spoken: frozenset[str]) -> list[str]:
     if "hasfiletransfer" in spoken:
         return []
     needed = ["TARGET.HasFileTransfer"]
-    methods = _methods(context)
+    own = own_plugins(context)
+    methods = [method for method in _methods(context) if method not in own]
     if methods:
         context.set("WantTransferPluginMethods", ",".join(methods))
     if "hasfiletransferpluginmethods" not in spoken:
         needed += [f'stringListIMember("{method}",TARGET.HasFileTransferPluginMethods)' for method in methods]
+    if own and "hasjobtransferplugins" not in spoken:
+        needed.append("TARGET.HasJobTransferPlugins")
     travel = f"({' && '.join(needed)})"
     if should == "IF_NEEDED" and "filesystemdomain" not in spoken:
         return [f"({same_domain} || {travel})"]

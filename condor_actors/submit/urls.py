@@ -5,13 +5,14 @@ from __future__ import annotations
 from condor_actors.classads import ClassAd
 from condor_actors.cores.object_store import is_object
 from condor_actors.cores.output_destinations import OutputUrls, remaps_of
+from condor_actors.cores.transfer_plugins import BadPlugin, job_plugins
 from condor_actors.messages.codes import Universe
 from condor_actors.messages.references.urls import shown_url, travels_as_url
 from condor_actors.submit.build_context import BuildContext, unquoted
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import check_file, files_are_checked
 
-__all__ = ["KEY_FILES", "check_urls", "urls_of"]
+__all__ = ["KEY_FILES", "check_urls", "own_plugins", "urls_of"]
 
 KEY_FILES = (
     ("EC2AccessKeyId", ("s3_access_key_id_file", "aws_access_key_id_file", "gs_access_key_id_file")),
@@ -38,11 +39,40 @@ def check_urls(context: BuildContext) -> None:
     if destination and not travels_as_url(destination) and "$$(" not in destination:
         raise SubmitError(f"output_destination = {destination} is no URL (scheme://host/folder)",
                           command="output_destination", remedy="name a folder of this machine with output_directory")
+    _check_plugins(context)
     _check_streams(context)
     _check_sender(context)
     objects = [url for url in urls_of(context) if is_object(url)]
     if objects:
         _check_keys(context, shown_url(objects[0]))
+
+
+def own_plugins(context: BuildContext) -> dict[str, str]:
+    """The job's own transfer plugins: method to path.
+
+    Raises:
+        SubmitError: transfer_plugins cannot be read.
+    """
+    try:
+        return job_plugins(str(context.get("TransferPlugins") or ""))
+    except BadPlugin as error:
+        raise SubmitError(f"transfer_plugins: {error}", command="transfer_plugins",
+                          remedy='say transfer_plugins = METHOD=PATH; METHOD=PATH') from None
+
+
+def _check_plugins(context: BuildContext) -> None:
+    plugins = own_plugins(context)
+    if not plugins:
+        return
+    if context.universe in _WITHOUT:
+        raise SubmitError("jobs of this universe are not run by a starter that starts transfer plugins",
+                          command="transfer_plugins", remedy="drop it, or use universe = vanilla")
+    if context.get("ShouldTransferFiles") == "NO":
+        raise SubmitError("transfer_plugins transfer files, but should_transfer_files is NO",
+                          command="should_transfer_files", remedy="drop one of the two")
+    for path in dict.fromkeys(plugins.values()):
+        if files_are_checked(context):
+            check_file(context, path, "r", "transfer_plugins")
 
 
 def _check_streams(context: BuildContext) -> None:

@@ -163,6 +163,8 @@ class ManifestBuilder:
         self.entries: list[FileEntry] = []
         self.sources: dict[str, str] = {}
         """Digest to a path of this machine that has the content, for what does not ride inline."""
+        self.places: dict[str, str] = {}
+        """Path in the manifest to the file's path on this machine."""
         self._inline_limit_bytes = inline_limit_bytes
         self._inline_left_bytes = inline_total_bytes
         self._opener = opener
@@ -236,6 +238,7 @@ class ManifestBuilder:
             self._append(FileEntry(path=path, kind="directory", mode=stat.S_IMODE(mode) & 0o777))
 
     def _add_file(self, descriptor: int, facts: os.stat_result, source: str, path: str) -> None:
+        self.places[path] = os.path.abspath(source)
         with open(descriptor, "rb", closefd=False) as stream:
             mode = stat.S_IMODE(facts.st_mode) & 0o777
             self._left_bytes -= facts.st_size

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.transfer_plugins import plugin_files
 from condor_actors.messages.references.urls import local_path, travels_as_url
 from condor_actors.messages.spool import SpoolChunk
 
@@ -27,6 +28,7 @@ def inputs_of(ad: ClassAd) -> Iterator[tuple[str, str]]:
         names.insert(0, ad.get_str("Cmd"))
     if ad.get_bool("TransferIn", True) and ad.get_str("In") not in ("", "/dev/null"):
         names.append(ad.get_str("In"))
+    names += plugin_files(ad.get_str("TransferPlugins"))
     proxy = ad.get_str("x509userproxy")
     if proxy:
         names.append(proxy)
@@ -64,5 +66,6 @@ def sent_names(ad: ClassAd) -> set[str]:
     for prefix in ("", "SUBMIT_"):
         given = [ad.get_str(f"{prefix}{attribute}") for attribute in ("TransferInput", "In", "x509userproxy")]
         names |= {os.path.basename(name.strip()) for text in given for name in text.split(",")}
+        names |= {os.path.basename(path) for path in plugin_files(ad.get_str(f"{prefix}TransferPlugins"))}
     wanted = {name.strip().rstrip("/") for name in ad.get_str("TransferOutput").split(",")}
     return names - wanted - {""}

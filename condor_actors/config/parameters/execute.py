@@ -214,10 +214,27 @@ ROWS = (
     seconds(
         "MAX_FILE_TRANSFER_PLUGIN_LIFETIME",
         72000,
-        "How long an input file that is named by a URL may take to come.",
+        "How long an input file that is named by a URL may take to come, and how long a transfer plugin may run.",
         low=1,
         change="live",
         read_by=STARTER,
+    ),
+    words(
+        "FILETRANSFER_PLUGINS",
+        None,
+        "Programs that transfer files by URL (absolute paths), which say with -classad by which schemes. They run as"
+        " the job's account, confined like the job. The first that names a scheme has it, http and https too; s3, gs"
+        " and file are the submit machine's.",
+        change="live",
+        read_by=STARTD,
+    ),
+    seconds(
+        "FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT",
+        20,
+        "How long a transfer plugin may take to answer -classad; one that takes longer is left out.",
+        low=1,
+        change="live",
+        read_by=STARTD,
     ),
     seconds("STARTER_INITIAL_UPDATE_INTERVAL", 8, "How soon the first time.", low=1, read_by=STARTER),
     integer(

@@ -28,6 +28,7 @@ from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.sets.job_sets import name_objection
 from condor_actors.cores.submit_commands import MAY_BE_REFUSED, objection
+from condor_actors.cores.transfer_plugins import spooled_plugins
 from condor_actors.effects import job_note
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.messages.envelope import Delivery, Done, Refused
@@ -486,6 +487,8 @@ class Submissions:
             changes["In"] = ad.get_str("In").rpartition("/")[2]
         if ad.get_str("UserLog"):
             changes["UserLog"] = ad.get_str("UserLog").rpartition("/")[2]
+        if ad.get_str("TransferPlugins"):
+            changes["TransferPlugins"] = spooled_plugins(ad.get_str("TransferPlugins"))
         urls = [name.strip() for name in ad.get_str("TransferInput").split(",") if travels_as_url(name.strip())]
         changes["TransferInput"] = ",".join([*urls, f"{folder}/"])
         for name, value in changes.items():

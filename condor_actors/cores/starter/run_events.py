@@ -195,13 +195,14 @@ def too_much(what: str, used_kib: int, asked_kib: int, command: str, slot_name: 
 @attrs.frozen
 class Gathered:
     """The outputs; ``missing`` names those that are not there, ``error`` why nothing could be listed, ``unsent`` which
-    could not be sent to its URL, and why."""
+    could not be sent to its URL, and why; ``unsent_subcode``: HoldReasonSubCode of that."""
 
     entries: tuple[FileEntry, ...] = ()
     digest: str = ""
     missing: tuple[str, ...] = ()
     error: str = ""
     unsent: str = ""
+    unsent_subcode: int = 0
 
 
 @attrs.frozen

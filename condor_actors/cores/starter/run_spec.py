@@ -22,6 +22,7 @@ from condor_actors.cores.flocking import foreign_job
 from condor_actors.cores.output_destinations import STDERR, STDOUT, OutputUrls
 from condor_actors.cores.starter.chirp_session import ChirpSettings
 from condor_actors.cores.starter.container_spec import BadContainer, ContainerSpec, container_of
+from condor_actors.cores.transfer_plugins import BadPlugin, job_plugins
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 from condor_actors.messages.realm import parted
 from condor_actors.numerals import numeral, whole
@@ -109,6 +110,7 @@ class RunSpec:
         container: the image that is its root directory; None: it sees the machine's.
         own_folders: of the machine, that it has of its own instead (JobMountUnderScratch).
         urls: where its outputs go that do not go home.
+        plugins: its own transfer plugins: method to path (TransferPlugins).
         standard: the runtime runs it and its files stay at home; asked to go, it takes a checkpoint.
     """
 
@@ -153,6 +155,7 @@ class RunSpec:
     container: ContainerSpec | None = None
     own_folders: tuple[str, ...] = ()
     urls: OutputUrls = attrs.field(factory=lambda: OutputUrls(ClassAd()), eq=False)
+    plugins: Mapping[str, str] = attrs.field(factory=dict)
 
     def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
         """How nice the run is; a JOB_RENICE_INCREMENT that is no number for this job counts as 10, as in the manual."""
@@ -299,7 +302,15 @@ def read_spec(job: ClassAd) -> RunSpec:
         remote_directory=_path(job, "RemoteIwd", ""), appends=appends_output(job),
         keeps_paths=job.get_bool("PreserveRelativePaths"), manifest=_manifest(job) if transfers else "",
         container=container,
-        own_folders=() if standard else _own_folders(job), urls=OutputUrls(job if transfers else ClassAd()))
+        own_folders=() if standard else _own_folders(job), urls=OutputUrls(job if transfers else ClassAd()),
+        plugins=_plugins(job) if transfers else {})
+
+
+def _plugins(job: ClassAd) -> dict[str, str]:
+    try:
+        return job_plugins(job.get_str("TransferPlugins"))
+    except BadPlugin as error:
+        raise BadJob(f"the job's TransferPlugins cannot be used: {error}") from None
 
 
 def _container(job: ClassAd, standard: bool) -> ContainerSpec | None:

@@ -362,7 +362,8 @@ def outputs_listed(run: JobRun, event: Gathered) -> None:
         run.cause, run.reason = "evicted", run.closing.reason
         run.exit(Gathered())
     elif event.unsent and run.cause == "exited":
-        run.end("hold", f"Transfer output files failure: {event.unsent}", (HoldCode.TRANSFER_OUTPUT_ERROR, 0))
+        run.end("hold", f"Transfer output files failure: {event.unsent}",
+                (HoldCode.TRANSFER_OUTPUT_ERROR, event.unsent_subcode))
     elif event.missing:
         names = ", ".join(event.missing)
         run.end("hold", f"Transfer output files failure: the job did not make {names}",

@@ -16,6 +16,7 @@ import attrs
 
 from condor_actors.actors.workers import digest_of, open_plain, touching
 from condor_actors.classads import ClassAd
+from condor_actors.cores.transfer_plugins import BadPlugin, job_plugins
 from condor_actors.daemons.shadow.file_trouble import FileTrouble, file_trouble
 from condor_actors.daemons.shadow.output_files import NULL, OutputPlaces
 from condor_actors.daemons.shadow.url_signer import UrlSigner
@@ -102,7 +103,7 @@ def input_paths(job: ClassAd) -> list[tuple[str, str]]:
     A source may be a URL; an empty path stands for the content of a folder.
 
     Raises:
-        FileTrouble: a path that is to be kept leads out of the sandbox.
+        FileTrouble: a path that is to be kept leads out of the sandbox, or TransferPlugins cannot be read.
     """
     iwd = job.get_str("Iwd", "/")
     keeps_paths = job.get_bool("PreserveRelativePaths")
@@ -112,6 +113,11 @@ def input_paths(job: ClassAd) -> list[tuple[str, str]]:
     stdin = job.get_str("In") or NULL
     if stdin != NULL and job.get_bool("TransferIn", True) and not job.get_bool("StreamIn"):
         found.append((_source(iwd, stdin), STDIN))
+    try:
+        plugins = job_plugins(job.get_str("TransferPlugins"))
+    except BadPlugin as error:
+        raise FileTrouble(f"cannot take the job's transfer plugins along: {error}") from None
+    found += [(_source(iwd, path), os.path.basename(path)) for path in dict.fromkeys(plugins.values())]
     names = f'{job.get_str("TransferInput")},{job.get_str("PublicInputFiles")}'.split(",")
     for name in dict.fromkeys(name.strip() for name in names):
         if not name:

@@ -3,7 +3,8 @@
 Theory: :mod:`condor_actors.machine.run.url_send` is the program.  Where a file goes is in the job's ad
 (:mod:`condor_actors.cores.output_destinations`).  For an object store the shadow signs when the file is to go: the
 keys stay with it, and no signature grows old while a job runs.  What failed and may go better another time is tried
-again after a while; what failed for good holds the job.
+again after a while; what failed for good holds the job.  Transfer plugins
+(:mod:`condor_actors.daemons.starter.plugin_transfers`) take theirs last.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 from condor_actors.cores.object_store import is_object
 from condor_actors.cores.output_destinations import MOST_SENT
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.transfer_plugins import Plugin
 from condor_actors.daemons.starter.own_program import ProgramEnd, run_own_program
+from condor_actors.daemons.starter.plugin_transfers import PluginTransfers, plugins_of
 from condor_actors.daemons.starter.url_inputs import MEMORY_BYTES, OPEN_FILES, why_failed
 from condor_actors.machine.run import url_send
 from condor_actors.machine.run.url_client import TRY_AGAIN
 from condor_actors.machine.run.url_send import SendOrder
+from condor_actors.messages.codes import plugin_subcode
 from condor_actors.messages.envelope import Refused
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.references.urls import shown_url
@@ -47,13 +51,15 @@ class OutputUploads:
         starter: whose run it is.
         entries: all outputs of the run; those that go home are handed to ``done``.
         sources: digest to path, for those that are not in their entries.
+        places: path in the sandbox's manifest to the file's path here.
         done: called when all others are where they belong.
-        failed: called with the reason when one will never be.
+        failed: called with the reason and HoldReasonSubCode when one will never be.
     """
 
     def __init__(self, starter: Starter, entries: Sequence[FileEntry], sources: Mapping[str, str],
-                 done: Callable[[list[FileEntry]], None], failed: Callable[[str], None]) -> None:
-        self._starter, self._sources = starter, sources
+                 places: Mapping[str, str], done: Callable[[list[FileEntry]], None],
+                 failed: Callable[[str, int], None]) -> None:
+        self._starter, self._sources, self._places = starter, sources, places
         self._done, self._failed = done, failed
         self._home: list[FileEntry] = []
         self._left: deque[tuple[FileEntry, str]] = deque()
@@ -66,15 +72,32 @@ class OutputUploads:
         self._signed: dict[str, str] = {}
         self._signed_s = 0.0
         self._failures = 0
-        self._busy = self._over = False
+        self._taken: list[tuple[Plugin, str, str]] = []
+        self._begun = self._busy = self._over = False
+
+    def begin(self) -> None:
+        """It is known which plugins the machine has: send the first."""
+        plugins, left = plugins_of(self._starter), self._left
+        self._begun = True
+        self._left = deque()
+        for entry, url in left:
+            plugin = None if is_object(url) else plugins.of(url)
+            if plugin is not None and entry.kind == "file":
+                self._taken.append((plugin, url, self._places[entry.path]))
+            elif is_object(url) or plugins.knows(url):
+                self._left.append((entry, url))
+            else:
+                self._give_up(f"{entry.path} cannot be sent to {shown_url(url)}: this machine sends to "
+                              f"{', '.join(plugins.methods)} only")
+                return
+        self.go_on()
 
     def go_on(self) -> None:
         """Send the next one, or have more URLs signed."""
-        if self._busy or self._over or not self._wanted():
+        if self._busy or self._over or not self._begun or not self._wanted():
             return
         if not self._left:
-            self._over = True
-            self._done(self._home)
+            self._take()
             return
         entry, url = self._left[0]
         if entry.kind == "link":
@@ -100,10 +123,26 @@ class OutputUploads:
         starter = self._starter
         return starter.sandbox is not None and starter.core.state is jr.StarterState.CLEARING
 
-    def _give_up(self, reason: str) -> None:
+    def _take(self) -> None:
+        """Have the plugins take theirs; then all is done."""
+        self._busy = True
+        if len(self._taken) > MOST_SENT:
+            self._give_up(f"{len(self._taken)} files are to be sent to URLs, more than {MOST_SENT}")
+            return
+        PluginTransfers(self._starter, self._taken, upload=True, wanted=lambda: self._wanted() and not self._over,
+                        done=self._were_taken).go_on()
+
+    def _were_taken(self, reason: str, status: int) -> None:
+        if reason:
+            self._give_up(f"an output cannot be sent to {reason}", plugin_subcode(status))
+        else:
+            self._over = True
+            self._done(self._home)
+
+    def _give_up(self, reason: str, subcode: int = 0) -> None:
         self._over = True
         if self._wanted():
-            self._failed(reason)
+            self._failed(reason, subcode)
 
     # ---- signatures
 

@@ -21,7 +21,7 @@ from condor_actors.machine.run.process_tree import MARK
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter
 
-__all__ = ["ProgramEnd", "room_bytes", "run_own_program", "sentence"]
+__all__ = ["ProgramEnd", "launch_for", "room_bytes", "run_own_program", "sentence"]
 
 MEMORY_BYTES = 1 << 30
 OPEN_FILES = 1024
@@ -65,37 +65,50 @@ def run_own_program(starter: Starter, name: str, order: bytes, keep: Sequence[in
         raise OSError("the order is too long: an image, a URL or the machine's settings for it")
     reading, asking = os.pipe2(os.O_CLOEXEC)
     telling, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    processes = starter.processes = starter.held.processes = edges.processes_for(claim, starter.run_id)
-    told = starter.context.as_turn(over)
-
-    def ended(how: Ended) -> None:
-        processes.leader_ended()
-        said = _told(telling)
-        told(ProgramEnd(status=how.exit_code if how.exit_signal < 0 else -1, said=said,
-                        reason=f"its process ended by signal {how.exit_signal}" if how.exit_signal >= 0 else ""))
-
-    def failed(reason: str) -> None:
-        processes.leader_ended()
-        os.close(telling)
-        told(ProgramEnd(status=-1, said=b"", reason=reason))
-
     try:
         os.write(asking, order)
-        launched = edges.launcher.launch(LaunchPlan(
+        plan = LaunchPlan(
             program=sys.executable, arguments=("-I", "-c", PROGRAM.format(path=sys.path, name=name)), directory="/",
             environment={MARK: f"{edges.root.path}:{starter.run_id}"}, stdin=reading,
             stdout=edges.host.null if stdout is None else stdout,
             account=None if os.geteuid() == 0 else starter.account, keep=tuple(keep), stderr=writing,
             cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
-            limits={"core": "0", "nofile": str(OPEN_FILES), "as": str(MEMORY_BYTES)} | dict(limits or {})),
-            lambda: None, failed, ended)
-        processes.leader(launched.pid)
+            limits={"core": "0", "nofile": str(OPEN_FILES), "as": str(MEMORY_BYTES)} | dict(limits or {}))
+        launch_for(starter, plan, over, lambda: _told(telling))
     except BaseException:
         os.close(telling)
         raise
     finally:
         for descriptor in (reading, asking, writing):
             os.close(descriptor)
+
+
+def launch_for(starter: Starter, plan: LaunchPlan, over: Callable[[ProgramEnd], None],
+               said: Callable[[], bytes] = bytes) -> None:
+    """Start a program as one of the run's; ``over`` is called in a turn.
+
+    Args:
+        said: called once, when it has ended: what it said.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    edges = starter.edges
+    processes = starter.processes = starter.held.processes = edges.processes_for(starter.claim, starter.run_id)
+    told = starter.context.as_turn(over)
+
+    def ended(how: Ended) -> None:
+        processes.leader_ended()
+        told(ProgramEnd(status=how.exit_code if how.exit_signal < 0 else -1, said=said(),
+                        reason=f"its process ended by signal {how.exit_signal}" if how.exit_signal >= 0 else ""))
+
+    def failed(reason: str) -> None:
+        processes.leader_ended()
+        said()
+        told(ProgramEnd(status=-1, said=b"", reason=reason))
+
+    launched = edges.launcher.launch(plan, lambda: None, failed, ended)
+    processes.leader(launched.pid)
 
 
 def room_bytes(folder: int) -> int:

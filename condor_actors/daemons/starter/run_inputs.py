@@ -2,11 +2,14 @@
 
 Theory: what the shadow sends lies in the blob store by now, and is copied from there; a manifest that came as a blob
 itself may name more that has to be sent first; what has a URL is fetched from there, one after another, at the end
-(:mod:`condor_actors.daemons.starter.url_inputs`).
+(:mod:`condor_actors.daemons.starter.url_inputs`), and last of all by transfer plugins
+(:mod:`condor_actors.daemons.starter.plugin_transfers`).
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -15,9 +18,11 @@ from twisted.python.failure import Failure
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import EXECUTABLE
 from condor_actors.daemons.starter.container_image import ContainerImage, without_image
+from condor_actors.daemons.starter.plugin_transfers import PluginTransfers, plugins_of
 from condor_actors.daemons.starter.url_inputs import UrlInputs
-from condor_actors.messages.codes import HoldCode
+from condor_actors.messages.codes import HoldCode, plugin_subcode
 from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.references.urls import shown_url
 from condor_actors.messages.run import Activated
 from condor_actors.transfer.blob_store import BlobError
 from condor_actors.transfer.manifest import BadManifest, is_light
@@ -59,7 +64,7 @@ class RunInputs:
                     return
             starter.account = edges.account_for(starter.spec, starter.claim)
             sandbox = held.sandbox = edges.root.create(starter.account)
-            entries = without_image(_executable(self._entries), starter.spec.container)
+            entries = without_image(_executable(self._entries, starter.spec.plugins), starter.spec.container)
             ads = (starter.job_ad, starter.claim.slot_ad)
             if not is_light(entries):
                 filling = held.in_thread(lambda: sandbox.fill(entries, held.blobs, *ads))
@@ -94,16 +99,45 @@ class RunInputs:
         else:
             self._fail(f"the input files cannot be laid out: {error}")
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str, subcode: int = 0) -> None:
         """The job's fault, not the machine's: it is held."""
-        self._starter.decide(jr.PrepareFailed(reason, HoldCode.TRANSFER_INPUT_ERROR))
+        self._starter.decide(jr.PrepareFailed(reason, HoldCode.TRANSFER_INPUT_ERROR, subcode))
 
     def _filled(self, result: Any) -> None:
         if isinstance(result, Failure):
             result.trap(BadManifest, BlobError, OSError)
             self._not_filled(result.value)
             return
-        UrlInputs(self._starter, [entry for entry in self._entries if entry.url], self._fetched).go_on()
+        if any(entry.url for entry in self._entries):
+            self._starter.edges.plugins.when_known(self._starter.context.as_turn(self._fetch))
+        else:
+            self._fetched()
+
+    def _fetch(self) -> None:
+        """What is built in fetches its URLs first, plugins theirs afterwards."""
+        starter, plugins = self._starter, plugins_of(self._starter)
+        if starter.sandbox is None or not self._wanted():
+            return
+        folder = starter.sandbox.path
+        urls = [entry for entry in self._entries if entry.url]
+        unknown = [entry.url for entry in urls if not plugins.knows(entry.url)]
+        if unknown:
+            self._fail(f"Transfer input files failure: {shown_url(unknown[0])}: this machine fetches "
+                       f"{', '.join(plugins.methods)} only")
+            return
+        brought = [(plugin, entry.url, os.path.join(folder, entry.path)) for entry in urls
+                   if (plugin := plugins.of(entry.url)) is not None]
+        last = PluginTransfers(starter, brought, upload=False, wanted=self._wanted, done=self._brought)
+        UrlInputs(starter, [entry for entry in urls if plugins.of(entry.url) is None], last.go_on).go_on()
+
+    def _wanted(self) -> bool:
+        return self._starter.sandbox is not None and self._starter.core.state is jr.StarterState.PREPARING
+
+    def _brought(self, reason: str, status: int) -> None:
+        if reason:
+            self._fail(f"Transfer input files failure: {reason}", plugin_subcode(status))
+        else:
+            self._fetched()
 
     def _fetched(self) -> None:
         spec = self._starter.spec.container
@@ -119,9 +153,10 @@ class RunInputs:
         starter.decide(jr.Prepared(image_digest))
 
 
-def _executable(entries: tuple[FileEntry, ...]) -> tuple[FileEntry, ...]:
-    """The program itself can always be executed."""
+def _executable(entries: tuple[FileEntry, ...], plugins: Mapping[str, str]) -> tuple[FileEntry, ...]:
+    """The program itself can always be executed, and so can the job's plugins."""
+    programs = {EXECUTABLE, *map(os.path.basename, plugins.values())}
     return tuple(
         attrs.evolve(entry, mode=entry.mode | 0o555)
-        if entry.path == EXECUTABLE and entry.mode & 0o555 != 0o555 else entry
+        if entry.path in programs and entry.mode & 0o555 != 0o555 else entry
         for entry in entries)

@@ -109,9 +109,10 @@ class RunOutputs:
         core = self._starter.core
         if self._starter.spec.urls and core.cause == "exited" and not core.checkpointing:
             self._uploads = OutputUploads(
-                self._starter, builder.entries, builder.sources, lambda entries: self._listed(entries, builder.sources),
-                lambda reason: self._starter.decide(jr.Gathered(unsent=reason)))
-            self._uploads.go_on()
+                self._starter, builder.entries, builder.sources, builder.places,
+                lambda entries: self._listed(entries, builder.sources),
+                lambda reason, subcode: self._starter.decide(jr.Gathered(unsent=reason, unsent_subcode=subcode)))
+            self._starter.edges.plugins.when_known(self._starter.context.as_turn(self._uploads.begin))
         else:
             self._listed(builder.entries, builder.sources)
 

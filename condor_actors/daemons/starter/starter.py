@@ -305,9 +305,7 @@ class Starter(Actor):
     def _make_places(self, sandbox: Sandbox) -> None:
         """The last that is done in the scratch directory before it is the job's."""
         spec = self.spec
-        directory = sandbox.path if spec.transfers else spec.iwd
-        needed = (sandbox.path, directory, os.path.join(sandbox.path, spec.program))
-        self.edges.make_places(sandbox, spec, needed)
+        self.edges.make_places(sandbox, spec)
         if spec.manifest:
             record_inputs(sandbox, spec.manifest, variables_of(self))
         if self.held.image is not None:

@@ -30,6 +30,7 @@ from condor_actors.machine.containers.probe import containers_work
 from condor_actors.machine.run.cgroups import Cgroups
 from condor_actors.machine.run.confinement import NAMESPACES, reachable
 from condor_actors.machine.run.launch import Launcher, LaunchPlan
+from condor_actors.machine.run.plugin_query import PluginQuery
 from condor_actors.machine.run.run_host import RunHost
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
@@ -149,6 +150,7 @@ class StarterEdges:
         images: unpacked ones; containers: whether jobs can run in them here (blocks).
         chirp: where jobs reach their starters.
         disk: watches what runs write below EXECUTE.
+        plugins: what transfers files by other URLs than those of http and https.
         leaving: directories that are being removed.
         at_rest: called when the last run is gone, while the process ends; None: it does not.
     """
@@ -174,6 +176,8 @@ class StarterEdges:
     chirp: ChirpService = attrs.field(default=attrs.Factory(lambda self: ChirpService(self.reactor, self.log),
                                                             takes_self=True))
     disk: DiskWatch = attrs.field(default=attrs.Factory(DiskWatch, takes_self=True))
+    plugins: PluginQuery = attrs.field(default=attrs.Factory(lambda self: PluginQuery(self.log, self.in_thread),
+                                                             takes_self=True))
     leaving: dict[str, Deferred[None]] = attrs.field(factory=dict)
     at_rest: Callable[[], None] | None = None
     _to_remove: list[Sandbox] = attrs.field(factory=list, init=False)
@@ -282,14 +286,15 @@ class StarterEdges:
             found.append("mount")
         return ("user", *found) if found and "user" in allowed else tuple(found)
 
-    def make_places(self, sandbox: Sandbox, spec: RunSpec, needed: Collection[str]) -> None:
+    def make_places(self, sandbox: Sandbox, spec: RunSpec) -> None:
         """Make the private folders of a run (MOUNT_UNDER_SCRATCH), while nobody else is in its scratch directory.
 
         Raises:
             OSError: see :meth:`Sandbox.private`.
         """
         if spec.container is None and self.isolation(spec) and (self.settings.private_folders or spec.own_folders):
-            self._private(sandbox, spec, needed)
+            directory = sandbox.path if spec.transfers else spec.iwd
+            self._private(sandbox, spec, (sandbox.path, directory, os.path.join(sandbox.path, spec.program)))
 
     def _private(self, sandbox: Sandbox, spec: RunSpec, needed: Collection[str]) -> list[tuple[str, str]]:
         """The folders that a run has of its own: of the settings' choice and the job's.

@@ -210,6 +210,7 @@ class StarterHostDaemon:
     def start(self) -> None:
         """Spawn the host actor."""
         self.host.become_parent_of_orphans()
+        self._ask_plugins()
         self.system.spawn("starter-host", lambda: StarterHost(self.edges, self.claims), inbox_limit=100_000)
 
     def stop(self, graceful: bool) -> Deferred[None]:
@@ -244,8 +245,14 @@ class StarterHostDaemon:
         """Take new settings for runs to come."""
         self.config = config
         self.edges.settings = self._settings(config)
+        self._ask_plugins()
         self.edges.images.quota_bytes = config.integer("CONTAINER_IMAGE_CACHE") << 20
         self.edges.remove_folders(self.edges.images.prune())
+
+    def _ask_plugins(self) -> None:
+        """What the transfer plugins can do; runs that need one wait for it."""
+        self.edges.plugins.ask(self.config.list_of("FILETRANSFER_PLUGINS"),
+                               self.config.seconds("FILETRANSFER_PLUGIN_CLASSAD_TIMEOUT"))
 
     def ad(self) -> ClassAd:
         """For ``condor_ping`` and its like; a starter host does not advertise itself."""

@@ -26,14 +26,16 @@ from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
 from condor_actors.transfer.manifest import INLINE_LIMIT_BYTES, ManifestBuilder, check_path
 
-__all__ = ["UNPACKED", "MissingOutputs", "Sandbox", "remove_leftover"]
+__all__ = ["PLUGIN_FILES", "UNPACKED", "MissingOutputs", "Sandbox", "remove_leftover"]
 
 PRIVATE = ".condor_private"
 UNPACKED = ".condor_image"
 """Where an image is unpacked by the job's account, in a sandbox that is not lent to it yet."""
+PLUGIN_FILES = (".condor_plugin.in", ".condor_plugin.out", ".condor_plugin.said")
+"""What a transfer plugin reads, its results, and its standard output and error."""
 OWN_FILES = frozenset({
     ".job.ad", ".machine.ad", "_condor_stdin", "condor_exec.exe", ".condor_creds", "_condor_stdout", "_condor_stderr",
-    ".docker_sock", ".condor_shell", ".chirp.config",
+    ".docker_sock", ".condor_shell", ".chirp.config", *PLUGIN_FILES,
 })
 STREAM_FILES = ("_condor_stdout", "_condor_stderr")
 
@@ -233,6 +235,17 @@ class Sandbox:
             with contextlib.suppress(PermissionError):
                 os.fchmod(descriptor, mode)
             return descriptor
+
+    def clear_files(self, names: Iterable[str]) -> None:
+        """Remove files at the top that are there no longer for the job to see.
+
+        Raises:
+            OSError: one is a folder now, or cannot be removed.
+        """
+        with acting_as(self._me()):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(f"{self.path}/{name}")
 
     def open_input(self, path: str) -> int:
         """Open a file the program reads.
