@@ -11,6 +11,7 @@ from condor_actors.classads.evaluation.state import PLAIN, State
 from condor_actors.classads.language.expressions import Expr, Literal, as_expr
 from condor_actors.classads.language.parser import parse_expression
 from condor_actors.classads.language.python_nodes import late
+from condor_actors.classads.language.spellings import lower_of
 from condor_actors.classads.native import connect
 from condor_actors.classads.values import UNDEFINED, ListValue, Value
 from condor_actors.numerals import whole
@@ -219,12 +220,24 @@ class ClassAd(AttributeMap):
         Returns:
             A new ad with those of them that exist, in the order asked.
         """
-        ad = ClassAd()
+        chain = [self]
+        while (above := chain[-1].parent) is not None:
+            chain.append(above)
+        values: dict[str, Value] = {}
+        spellings: dict[str, str] = {}
         for name in names:
-            key = name.lower()
-            value = self.find(key)
-            if value is not None:
-                ad.store(self.spelling(key), value)
+            key = lower_of.get(name) or name.lower()
+            for link in chain:
+                value = link.own.get(key)
+                if value is not None:
+                    if value is not DELETED:
+                        values[key] = value
+                        if link.spellings is not None and key in link.spellings:
+                            spellings[key] = link.spellings[key]
+                    break
+        ad = ClassAd()
+        ad.own = values or NOTHING
+        ad.spellings = spellings or None
         return ad
 
     # -- forms

@@ -30,7 +30,9 @@ def structured_notes(ad: ClassAd) -> ClassAd | None:
 
 
 def _named(ad: ClassAd, wanted: object) -> dict[str, bool | int | float | str]:
-    names = wanted.replace(",", " ").split() if isinstance(wanted, str) else []
+    if not isinstance(wanted, str):
+        return {}
+    names = wanted.replace(",", " ").split()
     found = {name: ad.evaluate(name) for name in names[:MOST_ATTRIBUTES] if name.isidentifier() and name.isascii()}
     return {name: value[:MOST_LETTERS] if isinstance(value, str) else value for name, value in found.items()
             if isinstance(value, (bool, int, float, str))}

@@ -19,6 +19,7 @@ from twisted.python import usage
 from condor_actors.config import ConfigError
 from condor_actors.machine.supervisor import fork_server
 from condor_actors.services.steady_time import steady_timers
+from condor_actors.services.telemetry.logs import leave_standard_error
 from condor_actors.services.tenure import Tenure
 
 NAMES = (
@@ -87,6 +88,7 @@ def main(arguments: list[str]) -> int:
     except (ConfigError, OSError) as error:
         print(f"condor-{arguments[0]}: {error}", file=sys.stderr)  # noqa: T201
         return CONFIG_ERROR
+    leave_standard_error()
     service.privilegedStartService()
     service.startService()
     reactor.addSystemEventTrigger("before", "shutdown", service.stopService)

@@ -88,7 +88,9 @@ def event_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassA
     """
     when = moment(when_s, utc=utc).replace(tzinfo=None).isoformat(
         " ", "milliseconds" if sub_second else "seconds") + ("Z" if utc else "")
-    lines = [_line(each) for each in _BODIES[event](facts)]
+    lines = _BODIES[event](facts)
+    if _CONTROL.search("".join(lines)) is not None:
+        lines = [_line(each) for each in lines]
     return f"{event_header(event, cluster, proc)}{when} " + "\n".join(lines) + "\n...\n"
 
 
@@ -114,7 +116,7 @@ def information_text(event: int, cluster: int, proc: int, when_s: float, facts: 
 
 def _line(text: str) -> str:
     """A fact that must stay on its line, and is shown by terminals as it is."""
-    return _CONTROL.sub(" ", " ".join(text.splitlines()))
+    return text if _CONTROL.search(text) is None else _CONTROL.sub(" ", " ".join(text.splitlines()))
 
 
 def _submit(facts: ClassAd, what: str = "Job") -> Lines:

@@ -14,6 +14,8 @@ LOG_ATTRIBUTES = ("UserLog", "DAGManNodesLog")
 
 def log_paths(facts: ClassAd) -> tuple[str, ...]:
     """The logs of a job, each once; relative ones are below its initial working directory."""
+    paths = [path for name in LOG_ATTRIBUTES if (path := facts.get_str(name)) and path != "/dev/null"]
+    if not paths:
+        return ()
     iwd = facts.get_str("Iwd", "/")
-    paths = [facts.get_str(name) for name in LOG_ATTRIBUTES]
-    return tuple(dict.fromkeys(os.path.join(iwd, path) for path in paths if path and path != "/dev/null"))
+    return tuple(dict.fromkeys([os.path.join(iwd, path) for path in paths]))

@@ -2,8 +2,9 @@
 
 Theory: events wait for a moment; then each file is locked, written with one call, and synced once for the group, and
 only then are they reported as written.  An event that someone waits for ends the moment at the end of the reactor
-iteration; what else a run has to tell goes along with it, in order.  A log is opened for each group, so one that its
-owner moves or deletes is made anew, and nothing stays open for ten thousand jobs.
+iteration, or when the last such group is :data:`PACE_S` old: where many runs end, they share a group, and all that
+follows from it.  What else a run has to tell goes along with it, in order.  A log is opened for each group, so one that
+its owner moves or deletes is made anew, and nothing stays open for ten thousand jobs.
 
 A log is a path that its owner chose: it may be a pipe, be locked forever by another process, or lie on a file system
 whose server is gone.  Each log is written by a worker, one group after the other; logs do not wait for each other.  A
@@ -38,6 +39,9 @@ __all__ = ["LogFiles", "UserLogs"]
 
 MOMENT_S = 0.03
 """How long an event waits for company when nobody waits for it."""
+
+PACE_S = 0.01
+"""How far apart groups begin that someone waits for."""
 
 BLOCK_BYTES = 262_144
 """How much of a log's end is read at a time to look for what may have been written before a crash."""
@@ -166,6 +170,7 @@ class UserLogs:
         self._written_s: dict[str, float] = {}
         self._then: list[tuple[list[tuple[_Log, int]], Callable[[], None]]] = []
         self._call: IDelayedCall | None = None
+        self._next_s = 0.0
 
     def write(self, event: int, cluster: int, procs: Iterable[int], when_s: float, facts: ClassAd, *,
               maybe_written: bool = False) -> None:
@@ -191,14 +196,20 @@ class UserLogs:
         """Whether nothing waits to be written."""
         return not self._logs
 
-    def when_written(self, facts: Iterable[ClassAd], then: Callable[[], None]) -> None:
-        """Call ``then`` when everything said so far of these jobs is on the disk, or was given up."""
-        logs = [self._logs[path] for path in dict.fromkeys(path for each in facts for path in log_paths(each))
-                if path in self._logs]
+    def when_written(self, paths: Iterable[str], then: Callable[[], None]) -> None:
+        """Call ``then`` when everything said so far for these logs is on the disk, or was given up."""
+        logs = [log for path in paths if (log := self._logs.get(path)) is not None]
         self._then.append(([(log, log.said) for log in logs], then))
-        if self._call is not None:
-            self._call.cancel()
-        self._call = self._clock.callLater(0.0, self.flush)
+        now_s = self._clock.seconds()
+        due_s = max(now_s, self._next_s)
+        if self._call is None or self._call.getTime() > due_s:
+            if self._call is not None:
+                self._call.cancel()
+            self._call = self._clock.callLater(due_s - now_s, self._flush_wanted)
+
+    def _flush_wanted(self) -> None:
+        self._next_s = self._clock.seconds() + PACE_S
+        self.flush()
 
     def flush(self) -> Deferred[None]:
         """Write what waits; fires when it is written, or was given up."""

@@ -139,6 +139,7 @@ PRIVATE = frozenset(key for key, row in ATTRIBUTES.items() if row.seen_by is Han
 
 _PREFIXES = tuple((key[:-1], row) for key, row in ATTRIBUTES.items() if key.endswith("*"))
 _ANY = Attribute("*")
+_REPORTED = frozenset(key for key, row in ATTRIBUTES.items() if row.is_reported)
 _NEVER = frozenset(key for key, row in ATTRIBUTES.items() if row.seen_by is Hand.NOBODY)
 _NEVER_BEGIN = tuple(key[:-1] for key in _NEVER if key.endswith("*"))
 
@@ -202,7 +203,7 @@ def reported(text: bytes) -> tuple[ClassAd, tuple[str, ...]]:
     if len(text) > REPORT_BYTES:
         return ClassAd(), (f"{len(text)} bytes",)
     ad = ClassAd.from_bytes(text)
-    foreign = tuple(name for name in ad if not attribute(name).is_reported)
+    foreign = tuple([ad.spelling(key) for key in ad.own if key not in _REPORTED])
     for name in foreign:
         del ad[name]
     return ad, foreign

@@ -24,6 +24,7 @@ from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.run import ChirpCall, ChirpResult
 from condor_actors.messages.shadow_host import SetJobAttributes
+from condor_actors.userlog.paths import log_paths
 
 if TYPE_CHECKING:
     from condor_actors.daemons.shadow.shadow import Shadow
@@ -151,7 +152,7 @@ class ChirpHome:
         text = "".join(letter if letter.isprintable() else " " for letter in call.data.decode(errors="replace"))
         shadow.write_event(JobEventType.GENERIC, {"Info": text[:MOST_INFO]})
         written = shadow.context.as_turn(lambda: self._done(delivery, ChirpResult(value=0)))
-        shadow.edges.logs.when_written([shadow.core.job], written)
+        shadow.edges.logs.when_written(log_paths(shadow.core.job), written)
 
 
 _JOB_VERBS: dict[str, Callable[[ChirpHome, Delivery, ChirpCall], None]] = {

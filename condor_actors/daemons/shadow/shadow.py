@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from twisted.internet.defer import DeferredList, succeed
@@ -65,16 +66,30 @@ OF_NODE_0 = frozenset({JobEventType.EXECUTE, JobEventType.IMAGE_SIZE, JobEventTy
                        JobEventType.JOB_SUSPENDED, JobEventType.JOB_UNSUSPENDED})
 """Events that a job has once, although each node of its gang could report them."""
 RELAY_PATIENCE_S = 25.0
+CLAIMS_REMEMBERED = 256
+"""Slots whose ads are not read anew for each run."""
+
+
+@lru_cache(maxsize=CLAIMS_REMEMBERED)
+def _slot_ad(text: bytes) -> ClassAd:
+    """The ad of a slot, which nothing changes: each run on a claim brings the same."""
+    return ClassAd.from_bytes(text)
 
 
 class Shadow(CoreActor):
-    """The actor of one running job on its submit machine."""
+    """The actor of one running job on its submit machine.
+
+    Args:
+        order: the schedd's.
+        job: the ad in it, which becomes this actor's.
+        edges: what all shadows of the host share.
+        key: for the run's bulk connections.
+    """
 
     core: ShadowRun
 
-    def __init__(self, order: StartRun, edges: ShadowEdges, key: str) -> None:
-        job = ClassAd.from_bytes(order.job_ad)
-        self._slot = ClassAd.from_bytes(order.slot_ad)
+    def __init__(self, order: StartRun, job: ClassAd, edges: ShadowEdges, key: str) -> None:
+        self._slot = _slot_ad(order.slot_ad)
         self._problem = ""
         if b"$$(" in order.job_ad:
             try:

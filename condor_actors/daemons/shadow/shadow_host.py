@@ -122,6 +122,7 @@ class HostRecord:
         shells: run ids by shell id.
         unlogged: those of them whose events are not in the user log yet.
         noticed: events that were written, by notice id.
+        log_paths: the user logs of each run.
     """
 
     owner: str = ""
@@ -133,6 +134,7 @@ class HostRecord:
     unlogged: set[str] = attrs.field(factory=set)
     shells: dict[str, str] = attrs.field(factory=dict)
     noticed: dict[str, None] = attrs.field(factory=dict)
+    log_paths: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
 
 
 class ShadowHostActor(Actor):
@@ -298,7 +300,10 @@ class ShadowHostActor(Actor):
 
     def _make_shadow(self, order: StartRun) -> Actor:
         edges, spool = self._edges, self._record.spool
-        if not order.starter_node and ClassAd.from_bytes(order.job_ad).get_int("JobUniverse") == Universe.GRID:
+        job = ClassAd.from_bytes(order.job_ad)
+        self._record.log_paths[order.run_id] = log_paths(job)
+        universe = job.get_int("JobUniverse", Universe.VANILLA)
+        if not order.starter_node and universe == Universe.GRID:
             return GridShadow(order, edges.grid())
         if not order.starter_node:
             return LocalShadow(order, edges.launcher, edges.logs, home_environment(), edges.in_thread,
@@ -308,10 +313,9 @@ class ShadowHostActor(Actor):
             owner_uid=0 if _is_root(self._record.owner) else os.getuid(), chirp=edges.chirp,
             kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
         key = edges.new_secret()
-        universe = ClassAd.from_bytes(order.job_ad).get_int("JobUniverse", Universe.VANILLA)
         if edges.standard is not None and universe == Universe.STANDARD:
-            return StandardShadow(order, its, key, edges.standard(spool))
-        return Shadow(order, its, key)
+            return StandardShadow(order, job, its, key, edges.standard(spool))
+        return Shadow(order, job, its, key)
 
     def _is_news_of(self, run_id: str) -> bool:
         """Whether the end of a run is not known: a shadow says it again when it is asked."""
@@ -335,12 +339,11 @@ class ShadowHostActor(Actor):
     def _tell_end_when_logged(self, run_id: str) -> None:
         """The schedd hears of an end when all that was to be written of the run is: another host, should this one die
         now, would not know of it."""
-        order = self._runs.get(run_id)
-        if order is None:
+        if run_id not in self._runs:
             self._record.unlogged.discard(run_id)
             return
         logged = partial(self.context.tell, SHADOW_HOST, RunLogged(run_id))
-        self._edges.logs.when_written([ClassAd.from_bytes(order.job_ad)], logged)
+        self._edges.logs.when_written(self._record.log_paths.get(run_id, ()), logged)
 
     def _logged(self, run_id: str) -> None:
         """The events of a run that has ended are written."""
@@ -401,6 +404,7 @@ class ShadowHostActor(Actor):
         self._ended.pop(run_id, None)
         self._record.unlogged.discard(run_id)
         self._record.crashes.pop(run_id, None)
+        self._record.log_paths.pop(run_id, None)
         self._gangs.leave(run_id)
         if self._runs.pop(run_id, None) is not None:
             self.context.tell(_shadow(run_id), Settled())
@@ -410,7 +414,7 @@ class ShadowHostActor(Actor):
     def _notices(self, notices: tuple[Notice, ...], freed: list[str]) -> None:
         """Write events, and confirm those of a log when it is written: none waits for another job's log."""
         known = list(freed)
-        by_log: dict[tuple[str, ...], list[tuple[Notice, ClassAd]]] = {}
+        by_log: dict[tuple[str, ...], list[str]] = {}
         for notice in notices:
             if notice.event < 0:
                 if self._record.owner:
@@ -419,14 +423,14 @@ class ShadowHostActor(Actor):
                 known.append(notice.notice_id)
             else:
                 facts = ClassAd.from_bytes(notice.ad)
-                by_log.setdefault(log_paths(facts), []).append((notice, facts))
+                by_log.setdefault(log_paths(facts), []).append(notice.notice_id)
                 if self._record.owner:
                     self._note(notice, facts)
         if known:
             self.context.tell(self._edges.schedd, NoticesWritten(notice_ids=tuple(known)))
-        for group in by_log.values():
-            written = NoticesWritten(notice_ids=tuple([notice.notice_id for notice, _ in group]))
-            self._edges.logs.when_written([group[0][1]], partial(self.context.tell, self._edges.schedd, written))
+        for paths, notice_ids in by_log.items():
+            written = NoticesWritten(notice_ids=tuple(notice_ids))
+            self._edges.logs.when_written(paths, partial(self.context.tell, self._edges.schedd, written))
 
     def _note(self, notice: Notice, facts: ClassAd) -> None:
         """Write an event, and mail it if its owner wants that."""

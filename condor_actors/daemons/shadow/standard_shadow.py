@@ -104,10 +104,10 @@ class StandardShadow(Shadow):
 
     core: StandardRun
 
-    def __init__(self, order: StartRun, edges: ShadowEdges, key: str, standard: StandardEdges) -> None:
+    def __init__(self, order: StartRun, job: ClassAd, edges: ShadowEdges, key: str, standard: StandardEdges) -> None:
         self._standard = standard
         self._folder = CheckpointFolder(standard.folder(order.run_id.partition("#")[0]), standard.identity())
-        super().__init__(order, edges, key)
+        super().__init__(order, job, edges, key)
         self._good: GoodImage | None = None
         self._stream: SubmitEndpoint | None = None
         self._session = -1

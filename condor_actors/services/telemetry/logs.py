@@ -14,15 +14,24 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from twisted.logger import ILogObserver, LogEvent, LogLevel, eventAsText, formatEvent, globalLogPublisher
+from twisted.logger import (
+    ILogObserver,
+    LogEvent,
+    LogLevel,
+    eventAsText,
+    formatEvent,
+    globalLogBeginner,
+    globalLogPublisher,
+)
 from twisted.python.logfile import LogFile
-from zope.interface import implementer
+from zope.interface import implementer, provider
 
 from condor_actors.config import Config
 from condor_actors.own_files import open_own
@@ -217,6 +226,22 @@ class Bursts:
             text = f"{seen[kind] - self._most} more lines like the last {self._most} of this kind, in the same " \
                    f"second; the last of them: {formatEvent(event)}"
             self._log({**event, "log_format": "{text}", "text": text})
+
+
+def leave_standard_error() -> None:
+    """Keep only what is critical on standard error: called once, before a process starts its service.
+
+    Until then Twisted remembers every event, and asks a filter whether it belongs on standard error.  It goes on with
+    both for each line of the log unless it is told that logging has begun.
+    """
+    globalLogBeginner.beginLoggingTo([_critical], discardBuffer=True, redirectStandardIO=False)
+
+
+@provider(ILogObserver)
+def _critical(event: LogEvent) -> None:
+    """Show an event on standard error where it is critical."""
+    if event.get("log_level") is LogLevel.critical:
+        sys.stderr.write(f"{eventAsText(event, includeSystem=False, includeTimestamp=False)}\n")
 
 
 def start_logging(config: Config, daemon: str, *, suffix: str = "", into: int | None = None,

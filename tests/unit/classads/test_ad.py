@@ -133,3 +133,19 @@ def test_truth_of_values() -> None:
 def test_as_expr() -> None:
     assert str(as_expr([1, ClassAd({"a": 2})])) == "{ 1,[ a = 2 ] }"
     assert str(as_expr(None)) == "undefined"
+
+
+def test_a_part_of_an_ad_along_its_chain() -> None:
+    cluster = ClassAd({"Cmd": "/bin/true", "RequestCPUs": 2, "Iwd": "/"})
+    job = ClassAd({"ProcId": 4, "CMD": "/bin/false", "Requirements": parse_expression("Memory > 1")}, parent=cluster)
+    del job["Iwd"]
+    part = job.project(["cmd", "requestCpus", "Iwd", "procid", "Unknown", "requirements"])
+    assert list(part) == ["CMD", "RequestCPUs", "ProcId", "Requirements"]
+    assert part.parent is None
+    assert (part["Cmd"], part["RequestCpus"], part["ProcId"]) == ("/bin/false", 2, 4)
+    part["ProcId"] = 5
+    part["Cmd"] = "/bin/echo"
+    assert (job["ProcId"], job["Cmd"], cluster["Cmd"]) == (4, "/bin/false", "/bin/true")
+    empty = cluster.project(["Nothing"])
+    empty["Something"] = 1
+    assert list(cluster.project(["Nothing"])) == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,3 +126,19 @@ def test_a_users_words_are_no_lines_of_their_own(tmp_path: Path, end: str, log_f
 def event_at(when_s: float, log: Logger, note: Note) -> dict[str, object]:
     return {"log_logger": log, "log_level": LogLevel.levelWithName(note.level), "log_namespace": "condor",
             "log_source": None, "log_format": "{text}", "log_time": when_s, "text": note.text, **dict(note.fields)}
+
+
+def test_standard_error_has_what_is_critical_once() -> None:
+    program = """
+from twisted.logger import Logger, globalLogBeginner
+from condor_actors.services.telemetry.logs import leave_standard_error
+log = Logger("condor")
+log.critical("before")
+leave_standard_error()
+log.error("a mistake")
+log.critical("the {what}", what="end")
+print(globalLogBeginner._temporaryObserver)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "before\nthe end\n"
+    assert done.stdout == "None\n"  # nothing remembers events, or asks a filter about each

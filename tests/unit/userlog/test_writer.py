@@ -17,7 +17,8 @@ from twisted.python.failure import Failure
 from condor_actors.actors.workers import NoAnswer
 from condor_actors.classads import ClassAd
 from condor_actors.userlog import writer
-from condor_actors.userlog.writer import LATELY_S, LogFiles, UserLogs
+from condor_actors.userlog.paths import log_paths
+from condor_actors.userlog.writer import LATELY_S, PACE_S, LogFiles, UserLogs
 
 WHEN_S = 1_700_000_000.0
 
@@ -135,12 +136,41 @@ def test_one_log_does_not_wait_for_another(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         logs.write(0, 7, [0], WHEN_S, _facts(tmp_path / name))
-        logs.when_written([_facts(tmp_path / name)], partial(told.append, name))
+        logs.when_written(log_paths(_facts(tmp_path / name)), partial(told.append, name))
     logs.flush()
     pool.work(1)
     assert told == ["b"]
     pool.work()
     assert told == ["b", "a"]
+
+
+def test_groups_that_someone_waits_for_keep_their_distance(tmp_path: Path) -> None:
+    """The first is written at once; what comes soon afterwards shares the next one."""
+    clock, pool, told = Clock(), Pool(), list[int]()
+    logs = UserLogs(clock, sync=False, in_worker=pool.run)
+    facts = _facts(tmp_path)
+
+    def say(number: int) -> None:
+        logs.write(0, 7, [number], WHEN_S, facts)
+        logs.when_written(log_paths(facts), partial(told.append, number))
+
+    say(0)
+    clock.advance(0)
+    pool.work()
+    assert told == [0]
+    for number in (1, 2, 3):
+        clock.advance(PACE_S / 4)
+        say(number)
+    assert pool.under_way == []
+    clock.advance(PACE_S / 4)
+    assert len(pool.under_way) == 1
+    pool.work()
+    assert told == [0, 1, 2, 3]
+    clock.advance(PACE_S)
+    say(4)
+    clock.advance(0)
+    pool.work()
+    assert told == [0, 1, 2, 3, 4]
 
 
 def test_a_stuck_log_is_given_up_and_written_once(tmp_path: Path) -> None:
@@ -149,13 +179,13 @@ def test_a_stuck_log_is_given_up_and_written_once(tmp_path: Path) -> None:
     logs = UserLogs(Clock(), sync=False, in_worker=pool.run)
     facts = _facts(tmp_path)
     logs.write(0, 7, [0], WHEN_S, facts)
-    logs.when_written([facts], partial(told.append, 0))
+    logs.when_written(log_paths(facts), partial(told.append, 0))
     logs.flush()
     (function, result), late = pool.under_way.pop(), Deferred[Any]()
     result.errback(NoAnswer("no answer", str(tmp_path / "job.log"), late))
     assert told == [0]
     logs.write(0, 7, [1], WHEN_S, facts)
-    logs.when_written([facts], partial(told.append, 1))
+    logs.when_written(log_paths(facts), partial(told.append, 1))
     logs.flush()
     assert (told, pool.under_way) == ([0, 1], [])
     late.callback(function())
@@ -172,7 +202,7 @@ def test_a_lock_is_waited_for_and_then_given_up(tmp_path: Path) -> None:
         fcntl.flock(holder, fcntl.LOCK_EX)
         for number in range(2):
             logs.write(0, 7, [number], WHEN_S, facts)
-            logs.when_written([facts], partial(told.append, number))
+            logs.when_written(log_paths(facts), partial(told.append, number))
             clock.advance(1.0)
         assert told == []
         clock.pump([1.0] * 40)

@@ -11,7 +11,7 @@ from condor_actors.cores.rights import host_of
 from condor_actors.cores.schedd.queue_operations import SaveClaim
 from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.messages.envelope import Address
-from condor_actors.messages.realm import realm_of_host
+from condor_actors.messages.realm import MARK, realm_of_host
 
 __all__ = ["REQUEST_PATIENCE_S", "HeldClaim"]
 
@@ -49,7 +49,8 @@ class HeldClaim:
     @property
     def realm(self) -> str:
         """The pool of the startd; empty: ours."""
-        return realm_of_host(host_of(self.row.startd))
+        startd = self.row.startd
+        return realm_of_host(host_of(startd)) if MARK in startd else ""
 
     @property
     def address(self) -> Address:

@@ -74,12 +74,12 @@ class RunFacts:
             ad, foreign = ClassAd(), (f"what is no ad: {error}",)
         if foreign:
             self._context.note(f"{job.name}: its shadow may not report {', '.join(sorted(foreign))[:500]}", "warn")
-        told = Generation.from_text(ad.get_str("LastCkptGeneration"))
-        known = job.ad.get_str("LastCkptGeneration")
-        if told > Generation.from_text(known):
-            ad["PreviousCkptGeneration"] = known
-        elif "LastCkptGeneration" in ad:  # older than what is known: a shadow takes nothing back
-            del ad["LastCkptGeneration"]
+        if ad.find("lastckptgeneration") is not None:
+            known = job.ad.get_str("LastCkptGeneration")
+            if Generation.from_text(ad.get_str("LastCkptGeneration")) > Generation.from_text(known):
+                ad["PreviousCkptGeneration"] = known
+            else:  # no later than what is known: a shadow takes nothing back
+                del ad["LastCkptGeneration"]
         self._context.queue.update(job, ad)
 
     def record_start(self, run: Run) -> None:
