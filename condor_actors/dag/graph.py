@@ -6,6 +6,7 @@ that no node has, so there are m + n.  A weak edge lets the child begin when the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from condor_actors.dag.errors import Place
@@ -122,25 +123,34 @@ class Graph:
             seen[above] = len(path)
             path.append(above)
 
+    def levels(self, nodes: int) -> list[int]:
+        """How far each node is from the beginning, counted in nodes: 1, or one more than the farthest of its parents.
+
+        Args:
+            nodes: how many there are; the graph has no cycle.
+        """
+        left = self.waits()
+        found = [1] * nodes
+        of_joins: dict[int, int] = {}
+        ready = [each for each in range(nodes) if each not in left]
+        while ready:
+            parent = ready.pop()
+            depth = of_joins.pop(parent, 1) if parent >= FIRST_JOIN else found[parent] + 1
+            for child in (*self.strong(parent), *self.weak(parent)):
+                if child >= FIRST_JOIN:
+                    of_joins[child] = max(of_joins.get(child, 1), depth)
+                else:
+                    found[child] = max(found[child], depth)
+                left[child] -= 1
+                if not left[child]:
+                    ready.append(child)
+        return found
+
     def shape(self, nodes: int) -> tuple[int, int]:
         """The longest way through the graph in nodes, and the most nodes that are equally far from the beginning.
 
         Args:
             nodes: how many there are; the graph has no cycle.
         """
-        left = self.waits()
-        level: dict[int, int] = {}
-        ready = [each for each in range(nodes) if each not in left]
-        widths: dict[int, int] = {}
-        while ready:
-            parent = ready.pop()
-            depth = level.pop(parent, 1)
-            if parent < FIRST_JOIN:
-                widths[depth] = widths.get(depth, 0) + 1
-                depth += 1
-            for child in (*self.strong(parent), *self.weak(parent)):
-                level[child] = max(level.get(child, 1), depth)
-                left[child] -= 1
-                if not left[child]:
-                    ready.append(child)
+        widths = Counter(self.levels(nodes))
         return max(widths, default=0), max(widths.values(), default=0)

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.web.dag_picture import dag_picture
 from condor_actors.cores.web.rows import LONGEST, STATES
 
 __all__ = ["KINDS", "SHOWN", "job_story", "kind_of"]
@@ -56,6 +57,7 @@ def job_story(schedd: str, ad: ClassAd, lines: tuple[tuple[float, str], ...], ha
         "owner": ad.get_str("Owner")[:LONGEST],
         "status": STATES.get(status, "other"), "left": has_left,
         "events": events, "runs": _runs(lines, ad), "attributes": _attributes(ad),
+        "dag": dag_picture(ad),
     }
 
 

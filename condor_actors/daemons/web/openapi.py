@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from condor_actors.cores.web.dag_picture import NODE_STATES
 from condor_actors.cores.web.picture import LOOKS
 from condor_actors.cores.web.rows import COLUMNS
 from condor_actors.daemons.web.actions import SESSION_HEADER
@@ -40,6 +41,9 @@ SOME = {"type": ["number", "null"]}
 POINT = _object(at=NUMBER, running=SOME, owner=SOME, cpus=SOME, idle_jobs=SOME, running_jobs=SOME, held_jobs=SOME,
                 ended=NUMBER, wait_ratio=SOME, leverage=SOME)
 ROW = {"type": "array", "items": {"type": ["string", "number"]}, "minItems": len(COLUMNS), "maxItems": len(COLUMNS)}
+NODE = _object(name=TEXT, state={"enum": list(NODE_STATES)}, level=INTEGER, row=INTEGER)
+DAG = {**_object(total=INTEGER, counts=COUNTS, nodes=_list(NODE), levels=_list(COUNTS),
+                 edges=_list({**_list(INTEGER), "minItems": 2, "maxItems": 2})), "type": ["object", "null"]}
 SESSION = _object(user=TEXT, levels=_list(TEXT), ends=NUMBER, refusal=TEXT)
 DONE = _object(action=TEXT, count=INTEGER, text=TEXT, results=_list(_object(
     job=TEXT, result={"enum": [result.value for result in ActionResult]}, text=TEXT)))
@@ -57,7 +61,7 @@ ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {
         schedd=TEXT, id=TEXT, owner=TEXT, status=TEXT, left=FLAG,
         events=_list(_object(at=NUMBER, kind=TEXT, text=TEXT)),
         runs=_list(_object(number=INTEGER, host=TEXT, began=NUMBER, ended=NUMBER, how=TEXT)),
-        attributes=_list({**_list(TEXT), "minItems": 2, "maxItems": 2}))),
+        attributes=_list({**_list(TEXT), "minItems": 2, "maxItems": 2}), dag=DAG)),
     "/api/session": ("Who is logged in; nobody where user is empty", SESSION),
     "/api/login": ("Log in with a token of the pool: sets the cookie, and answers the secret for the header", _object(
         **SESSION["properties"], secret=TEXT)),

@@ -19,6 +19,7 @@ from condor_actors.actors.actor import Actor
 from condor_actors.classads import quote
 from condor_actors.dag.dag_run import DagRun, Phase
 from condor_actors.dag.definitions import Kind
+from condor_actors.dag.picture import Picture
 from condor_actors.dag.reports import attributes, spoken, status_file, table
 from condor_actors.dag.rescue import rescue_text
 from condor_actors.dag.run_effects import (
@@ -122,6 +123,8 @@ class DagActor(Actor):
 
     def __init__(self, run: DagRun, around: Around) -> None:
         self._run = run
+        self._picture = Picture(run)
+        self._has_graph = False
         self._around = around
         self._node_of = {attempt.cluster: node for node, attempt in run.nodes.active.items() if attempt.cluster}
         self._early: dict[int, list[Event]] = {}
@@ -440,7 +443,9 @@ class DagActor(Actor):
         self.context.set_timer("report", around.interval_s)
         wanted = self._run.dag.status_file
         if self._is_changed:
-            told = attributes(self._run, now_s)
+            told = {**attributes(self._run, now_s), **self._picture.states()}
+            if not self._has_graph:
+                told |= self._picture.graph()
             self.context.defer_to_turn(around.in_schedd(around.submitter.tell_ad, told), self._told)
             if self._run.dag.dot is not None and self._run.dag.dot.updates:
                 self._in_files(around.files.draw(self._run, now_s))
@@ -455,6 +460,8 @@ class DagActor(Actor):
     def _told(self, result: Any) -> None:
         if isinstance(result, Failure):
             result.trap(*SCHEDD_AWAY)
+        else:
+            self._has_graph = True
 
     # -- the end
 
@@ -463,7 +470,7 @@ class DagActor(Actor):
         self._report_table()
         if effect.services:
             self._with_schedd(lambda: around.submitter.remove(effect.services, "the DAG has ended"), 5)
-        told = attributes(self._run, self.context.now_s())
+        told = {**attributes(self._run, self.context.now_s()), **self._picture.states(), **self._picture.graph()}
         self._with_schedd(lambda: around.submitter.tell_ad(told), 3)
         ending = attrs.evolve(around.ending, status=effect.status, writes_rescue=effect.rescue)
         # Behind everything that was asked of the schedd before, removals above all.

@@ -1,6 +1,7 @@
 // A job's story: a time line of its runs on their hosts, and every line that the schedd tells, for readers and ears.
 
 import * as actions from "./actions.js";
+import * as dag from "./dag.js";
 import { ask, byId, element, exactDate, span, svg } from "./tools.js";
 
 const WIDTH = 900;
@@ -61,7 +62,7 @@ function draw(story) {
     element("p", {}, element("span", { class: `state s-${story.status}` }, story.status),
       entered && !story.left ? ` for ${span(now - entered)}` : "", story.left ? "; it has left the queue" : ""),
     runs(story), ...(story.runs.length ? [timeLine(story, now)] : []),
-    element("h3", {}, "What happened"), list, element("h3", {}, "What its ad says"), table);
+    ...(story.dag ? dag.draw(story.dag) : []), element("h3", {}, "What happened"), list, element("h3", {}, "What its ad says"), table);
 }
 
 export async function refresh() {
