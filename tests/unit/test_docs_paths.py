@@ -26,5 +26,14 @@ def test_files_named_in_the_docs_exist(page: Path) -> None:
     assert not missing
 
 
+def test_files_named_beside_others_exist() -> None:
+    """A bare name is one of the tree's, so that a renamed module leaves none behind."""
+    known = {path.name for folder in ("condor_actors", "native", "docs", "examples", "tests", "twisted")
+             for path in (ROOT / folder).rglob("*.*")} | {"setup.py"}
+    missing = {f"{page.name}: {name}" for page in PAGES for name in NAMED.findall(page.read_text())
+               if "/" not in name and name not in known}
+    assert missing == set()
+
+
 def test_the_map_names_enough_to_be_one() -> None:
     assert len(named_files(ROOT / "docs" / "where-things-are.md")) > 40
