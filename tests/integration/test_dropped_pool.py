@@ -199,6 +199,57 @@ def test_a_job_in_an_image(pool: Dropped) -> None:
     assert (alice.work / "result").read_text() == "made\n"
 
 
+PLUGIN = r"""#!/bin/sh
+while read -r line; do
+    path=$(expr "$line" : '.*LocalFileName = "\([^"]*\)"')
+    if test "$5" = -upload; then
+        echo "[ TransferSuccess = false; TransferError = \"it has $(cat "$path") for $(id -u)\" ]" >> "$4"
+    else
+        mkdir -p "$(dirname "$path")/beside"
+        echo "brought by $(id -u)" > "$path"
+        echo '[ TransferSuccess = true ]' >> "$4"
+        sleep 600 &
+    fi
+done < "$2"
+"""
+
+
+def test_transfer_plugins_work_as_her_account_in_a_folder_that_is_the_pools_again_afterwards(pool: Dropped) -> None:
+    """An input of an ordinary job, of one in an image and of one that is spooled; an output that is not taken."""
+    alice = pool.alice
+    alice.write("plugins/mine", PLUGIN)
+    images = rootfs_tar(root_folder(alice.work / "plugged"), alice.work / "plugins/image.tar")
+    os.chown(images, alice.person.uid, alice.person.gid)
+    folder, said = alice.work / "plugins", f"brought by {alice.person.uid}\n"
+    words = ("executable = /bin/sh\ntransfer_executable = false\nlog = $(name).log\noutput = $(name).out\n"
+             "should_transfer_files = YES\narguments = \"-c 'cat what; echo new > beside/result; echo x > taken'\"\n"
+             "transfer_plugins = mine = mine\ntransfer_input_files = mine://what\n")
+    alice.write("plugins/plain.sub", f"name = plain\n{words}transfer_output_files = beside\nqueue\n")
+    alice.write("plugins/image.sub", f"name = image\nuniverse = container\ncontainer_image = image.tar\n{words}"
+                                     "transfer_output_files = beside/result\nqueue\n")
+    alice.write("plugins/out.sub", f'name = out\n{words}transfer_output_remaps = "taken = mine://there"\nqueue\n')
+    clusters = {}
+    for name, more in (("plain", ()), ("image", ()), ("out", ()), ("plain", ("-spool",))):
+        told = alice.run("condor_submit", *more, f"{name}.sub", cwd=folder)
+        clusters[f"{name}{''.join(more)}"] = told.rsplit("cluster ", 1)[1].strip().rstrip(".")
+    alice.wait("plugins/plain.log", 120)
+    assert (folder / "plain.out").read_text() == said
+    assert (folder / "beside/result").read_text() == "new\n"
+    alice.wait("plugins/image.log", 120)
+    assert (folder / "image.out").read_text() == said
+    assert (folder / "result").read_text() == "new\n"
+    alice.until_status(f"{clusters['out']}.0", 5)
+    (job,) = alice.jobs(clusters["out"])
+    assert (job["HoldReasonCode"], job["HoldReasonSubCode"]) == (12, 0)
+    assert f"mine://there: it has x for {alice.person.uid} (mine)" in job["HoldReason"]
+    (folder / "plain.out").unlink()
+    alice.until_status(f"{clusters['plain-spool']}.0", 4)
+    alice.run("condor_transfer_data", clusters["plain-spool"], cwd=folder)
+    assert (folder / "plain.out").read_text() == said
+    alice.run("condor_rm", clusters["out"], clusters["plain-spool"])
+    until(lambda: not pool.execute.scratch(), "nothing of them is left on the machine")
+
+
 def test_an_image_of_a_registry_is_fetched_by_her_account_and_nothing_of_one_that_is_broken_off_is_left(
         pool: Dropped) -> None:
     alice, over = pool.alice, threading.Event()
