@@ -83,7 +83,7 @@ def _free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def _certificate(folder: Path) -> dict[str, str]:
+def localhost_certificate(folder: Path) -> dict[str, str]:
     """A certificate of ``localhost``'s own, ``certificate.pem``, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
@@ -109,7 +109,7 @@ def real_registry(folder: Path, *, tls: bool = False) -> Iterator[str]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "registry.yml").write_text(json.dumps({
         "version": 0.1, "log": {"level": "error"},
-        "http": {"addr": host} | ({"tls": _certificate(folder)} if tls else {}),
+        "http": {"addr": host} | ({"tls": localhost_certificate(folder)} if tls else {}),
         "storage": {"filesystem": {"rootdirectory": str(folder / "data")}}}))
     with (folder / "registry.log").open("wb") as log:
         process = subprocess.Popen([program, "serve", str(folder / "registry.yml")], stdin=subprocess.DEVNULL,

@@ -30,8 +30,9 @@ ROWS = (
             low=1, high=10000, read_by=WEB),
     integer("WEB_MAX_CONNECTIONS_OF_ADDRESS", 60,
             "How many connections one address may have open to the page, of WEB_MAX_WATCHERS and 100 more for all. "
-            "All of loopback counts as one address, and so does an IPv6 network of 64 bits; where a proxy stands "
-            "before the page, that is the address of all.", low=1, high=100000, read_by=WEB),
+            "On loopback each user of this machine counts for all of its addresses; an IPv6 network of 64 bits counts "
+            "as one; where a proxy stands before the page, that is the address of all. Beyond it, the connection that "
+            "has waited longest without a request makes room for a new one.", low=1, high=100000, read_by=WEB),
     path("WEB_CERTIFICATE", None, "The certificate (PEM, with its chain) with which the page is served by HTTPS; "
          "undefined: by HTTP.", read_by=WEB),
     path("WEB_KEY", None, "The private key (PEM) of WEB_CERTIFICATE; undefined: it is in the same file.", read_by=WEB),

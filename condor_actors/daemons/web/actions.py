@@ -22,11 +22,12 @@ from condor_actors.actors.workers import NoAnswer
 from condor_actors.cores.web.job_actions import answer_in_words, job_ids, priority_question, question
 from condor_actors.daemons.web.as_user import ask_as, who_is
 from condor_actors.daemons.web.bodies import BODIES, read_body
-from condor_actors.daemons.web.door import LATER, answer, refuse, source_of
+from condor_actors.daemons.web.door import LATER, answer, refuse
 from condor_actors.daemons.web.json_api import BadQuestion, fail, finish
 from condor_actors.daemons.web.pool_watch import PoolKnowledge
 from condor_actors.daemons.web.sessions import FailedLogins, Session, Sessions
 from condor_actors.messages.queue import ActionResults
+from condor_actors.wire.http_room import http_source
 from condor_actors.wire.errors import LinkLost, NotTrusted, RequestRefused, TimedOut, WireError
 from condor_actors.wire.idtokens.signed_token import BadToken, parted, read_claims
 
@@ -132,7 +133,7 @@ class UserActions:
         settings = self._settings()
         if settings.refusal:
             return refuse(request, HTTPStatus.FORBIDDEN, settings.refusal)
-        source = source_of(request.getClientAddress())
+        source = http_source(request.getClientAddress(), request.getHost())
         wait_s = self._failed.take(source)
         if wait_s:
             request.setHeader(b"retry-after", b"%d" % (wait_s + 1))

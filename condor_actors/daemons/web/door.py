@@ -4,33 +4,24 @@ Theory: what comes here is a stranger's.  A request has a name of ours in ``Host
 name was made to point at this address, has not), the method GET or HEAD, no body, and with ``WEB_ACCESS = KEY`` the
 key: in a cookie, which the link with the key has set, or as a bearer token.  Some paths take a POST instead, with a
 small body of JSON.  A browser that asks for data on behalf of another site's page says so, and gets none; one that
-sends a POST says from which page, and it must be ours.  Connections are counted, of all and of each address, so that
-nobody takes the room of others; one that has not sent a whole request within :data:`PATIENCE_S` ends.  No answer may be
-framed, guessed at or run anything but our own scripts.
+sends a POST says from which page, and it must be ours.  How many connections there may be, and
+how long, says :mod:`condor_actors.wire.http_room`.  No answer may be framed, guessed at or run anything but our own
+scripts.
 """
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections import Counter
 from collections.abc import Callable, Collection
 from http import HTTPStatus
 from typing import Any
 
-from twisted.internet.interfaces import IDelayedCall
-from twisted.internet.protocol import connectionDone
-from twisted.python.failure import Failure
-from twisted.web.http import HTTPChannel
 from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET, Request, Site
+from twisted.web.server import NOT_DONE_YET
 
-__all__ = ["COOKIE", "HEADERS", "CheckedRequest", "CheckedSite", "Door", "answer", "is_loopback",
-           "is_own_name", "refuse", "source_of"]
+__all__ = ["COOKIE", "HEADERS", "LONGEST_BODY", "Door", "answer", "is_loopback", "is_own_name", "refuse"]
 
-PATIENCE_S = 30.0
-ROOM = 100
-"""Connections beside those of watchers."""
 LONGEST_PATH = 4096
 LONGEST_BODY = 16 * 1024
 OTHERS_PAGES = (b"cross-site", b"same-site")
@@ -71,21 +62,6 @@ def is_own_name(host: bytes, names: Collection[str]) -> bool:
     except ValueError:
         return False
     return True
-
-
-def source_of(address: Any) -> str:
-    """Whose connection it is, for counting: loopback, the IPv4 address, or the /64 of IPv6 that one machine has."""
-    host = getattr(address, "host", "").partition("%")[0]
-    try:
-        found = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    found = getattr(found, "ipv4_mapped", None) or found
-    if found.is_loopback:
-        return "loopback"
-    if found.version == 6:
-        return str(ipaddress.ip_network((found, 64), strict=False).network_address)
-    return str(found)
 
 
 def is_loopback(host: str) -> bool:
@@ -201,116 +177,6 @@ class Door(Resource):
         request.setHeader(b"location", b"/")
         request.setHeader(b"cache-control", b"no-store")
         return answer(request, b"text/plain", b"", HTTPStatus.SEE_OTHER)
-
-
-class CheckedRequest(Request):
-    """A request whose body, if it has one, is small and of a length that is said before."""
-
-    def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
-        """Refuse another body before it is read."""
-        if length is not None and length <= LONGEST_BODY:
-            super().gotLength(length)  # type: ignore[no-untyped-call]
-            return
-        super().gotLength(0)  # type: ignore[no-untyped-call]
-        channel: Any = self.channel
-        if channel is not None and channel.transport is not None:
-            channel.transport.write(b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-            channel.transport.loseConnection()
-
-    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802 - Twisted's name
-        """It is here with its body; a form in it is not read (its type is refused later)."""
-        channel: Any = self.channel
-        if channel is not None:
-            channel.has_request()
-        self._parsePOSTFormSubmission = False
-        super().requestReceived(command, path, version)  # type: ignore[no-untyped-call]
-
-
-class PatientChannel(HTTPChannel):
-    """A connection that ends when it does not come to a request, however slowly it sends one."""
-
-    _impatient: IDelayedCall | None = None
-
-    def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
-        """The clock runs."""
-        super().connectionMade()  # type: ignore[no-untyped-call]
-        self._wait()
-
-    def has_request(self) -> None:
-        """A request is here with its body."""
-        self._rest()
-
-    def requestDone(self, request: Any) -> None:  # noqa: N802 - Twisted's name
-        """The next one has its own time."""
-        super().requestDone(request)  # type: ignore[no-untyped-call]
-        self._wait()
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
-        """No clock stays behind."""
-        self._rest()
-        super().connectionLost(reason)  # type: ignore[no-untyped-call]
-
-    def _wait(self) -> None:
-        self._rest()
-        if self.transport is not None and self.factory is not None:
-            self._impatient = self.factory.reactor.callLater(PATIENCE_S, self._end)
-
-    def _rest(self) -> None:
-        if self._impatient is not None and self._impatient.active():
-            self._impatient.cancel()
-        self._impatient = None
-
-    def _end(self) -> None:
-        self._impatient = None
-        transport: Any = self.transport
-        if transport is not None:
-            transport.abortConnection()
-
-
-class CheckedSite(Site):
-    """The site: so many connections, nothing written down of requests (one of them has the key).
-
-    Args:
-        door: answers.
-        most: pages that are kept up to date at a time; connections are counted with :data:`ROOM` for more.
-        most_of_one: connections of one address at a time.
-        reactor: Twisted's.
-    """
-
-    requestFactory = CheckedRequest
-    displayTracebacks = False
-
-    def __init__(self, door: Door, most: Callable[[], int], most_of_one: Callable[[], int], reactor: Any) -> None:
-        super().__init__(door, timeout=PATIENCE_S, reactor=reactor)  # type: ignore[no-untyped-call]
-        self._most = most
-        self._most_of_one = most_of_one
-        self.sources: Counter[str] = Counter()
-
-    def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name
-        """A connection; None, which closes it, when there are too many."""
-        source = source_of(addr)
-        if self.sources.total() >= self._most() + ROOM or self.sources[source] >= self._most_of_one():
-            return None
-        channel: Any = PatientChannel()  # type: ignore[no-untyped-call]
-        channel.factory = self
-        channel.site = self
-        channel.requestFactory = CheckedRequest
-        channel.timeOut = self.timeOut
-        channel.callLater = self.reactor.callLater
-        self.sources[source] += 1
-        lost = channel.connectionLost
-
-        def gone(reason: Failure = connectionDone) -> None:
-            self.sources[source] -= 1
-            if not self.sources[source]:
-                del self.sources[source]
-            lost(reason)
-
-        channel.connectionLost = gone
-        return channel
-
-    def log(self, request: Any) -> None:
-        """Nothing is written down."""
 
 
 LATER = NOT_DONE_YET

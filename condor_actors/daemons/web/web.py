@@ -26,7 +26,7 @@ from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.web.figures import ENDED_ATTRIBUTES, Ended, Figures, Sample
 from condor_actors.daemons.web.actions import UserActions, UserSettings
 from condor_actors.daemons.web.bodies import BODIES
-from condor_actors.daemons.web.door import CheckedSite, Door, is_loopback
+from condor_actors.daemons.web.door import LONGEST_BODY, Door, is_loopback
 from condor_actors.daemons.web.figures_file import SAVE_S, FiguresFile
 from condor_actors.daemons.web.json_api import JsonApi
 from condor_actors.daemons.web.pool_watch import ACTOR, ASK_S, PoolKnowledge, PoolWatch, WebSettings
@@ -35,6 +35,7 @@ from condor_actors.daemons.web.sessions import FailedLogins, Sessions
 from condor_actors.daemons.web.watchers import Watchers, event
 from condor_actors.messages.envelope import Address
 from condor_actors.messages.queue import JobsPage, QueryJobs
+from condor_actors.wire.http_room import BoundedSite, listen_http, tls_context
 
 __all__ = ["WebDaemon", "make_daemon"]
 
@@ -42,6 +43,8 @@ WORKERS = 8
 """Questions in users' names that may be under way; each waits for a daemon."""
 ENDED_JOBS = 1_000
 """Of a schedd, whose ends are counted in one point."""
+ROOM = 100
+"""Connections beside those of watchers."""
 
 
 class WebDaemon:
@@ -128,14 +131,16 @@ class WebDaemon:
         self._served = (interface, certificate is not None)
         door = Door(routes(api, self.watchers, actions), self._own_names, key, certificate is not None,
                     frozenset(path.encode() for path in BODIES))
-        site = CheckedSite(door, lambda: self.settings.most_watchers, lambda: self.settings.most_of_one, reactor)
-        listen = self._listener(reactor, site, interface, certificate)
+        site = BoundedSite(door, lambda: self.settings.most_watchers + ROOM, lambda: self.settings.most_of_one, reactor,
+                           longest_body=LONGEST_BODY)
+        context = tls_context("WEB_CERTIFICATE", certificate, config.text("WEB_KEY") or certificate) \
+            if certificate is not None else None
         run = Path(config.path("RUN"))
         wanted = config.integer("WEB_HTTP_PORT")
         ports = [wanted] if wanted else [_last_port(run / "web.http_port"), 0]
         for port in ports:
             try:
-                self._port = listen(port)
+                self._port = listen_http(site, port, interface, context, reactor)
                 break
             except CannotListenError as error:
                 if port == ports[-1]:
@@ -148,22 +153,6 @@ class WebDaemon:
         self._url_file = run / "web.url"
         _write_private(self._url_file, f"{self.url}{f'?key={key}' if key else ''}\n", public=not key)
         self._world.log.info("the page is at {url}", url=self.url)
-
-    def _listener(self, reactor: Any, site: CheckedSite, interface: str,
-                  certificate: str | None) -> Callable[[int], Any]:
-        if certificate is None:
-            return lambda port: reactor.listenTCP(port, site, interface=interface)
-        from OpenSSL import SSL
-        from twisted.internet.ssl import DefaultOpenSSLContextFactory
-
-        try:
-            context = DefaultOpenSSLContextFactory(
-                self._config.text("WEB_KEY") or certificate, certificate, sslmethod=SSL.TLS_SERVER_METHOD)
-            context.getContext().use_certificate_chain_file(certificate)
-            context.getContext().set_min_proto_version(SSL.TLS1_2_VERSION)
-        except SSL.Error as error:
-            raise OSError(f"WEB_CERTIFICATE = {certificate} cannot be used with its key: {error}") from None
-        return lambda port: reactor.listenSSL(port, site, context, interface=interface)
 
     def _user_settings(self) -> UserSettings:
         interface, is_secure = self._served

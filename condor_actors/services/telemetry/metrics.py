@@ -1,7 +1,9 @@
 """What Prometheus reads: each daemon writes its numbers when asked, the master shows those of its machine.
 
-Off unless ``METRICS_PORT`` is set.  Numbers are taken when asked for.  Beyond loopback they are shown by HTTPS only, to
-who brings the token of ``METRICS_TOKEN_FILE``: they name users.
+Off unless ``METRICS_PORT`` is set.  Numbers are taken when asked for: once for all who ask meanwhile, and at most twice a
+second, however many ask.  Beyond loopback they are shown by HTTPS only, to those who bring the token of
+``METRICS_TOKEN_FILE``: they name users.  How many connections there may be, and how long, says
+:mod:`condor_actors.wire.http_room`.
 """
 
 from __future__ import annotations
@@ -17,16 +19,27 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
-from twisted.internet.interfaces import IListeningPort
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IDelayedCall, IListeningPort
 from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET, Site
+from twisted.web.server import NOT_DONE_YET
 
 from condor_actors.actors import Daemon
 from condor_actors.actors.turn_times import BOUNDS_S, Times
 from condor_actors.config import Config
 from condor_actors.daemons.measures import Measure
+from condor_actors.wire.http_room import BoundedSite, listen_http, tls_context
 
-__all__ = ["DaemonCollector", "MetricsPage", "exposition", "metrics_door", "open_metrics"]
+__all__ = ["DaemonCollector", "MetricsPage", "SharedAnswers", "exposition", "metrics_door", "open_metrics"]
+
+CONNECTIONS = 128
+CONNECTIONS_OF_SOURCE = 32
+GAP_S = 0.5
+"""Between two rounds of questions to the daemons."""
+LONGEST_S = 15.0
+"""How long one round may take; its answer is lost when the actor that gathers is rebuilt."""
+
+Then = Callable[[str | None], None]
 
 
 class DaemonCollector(Collector):
@@ -116,12 +129,60 @@ def exposition(name: str, daemon: Daemon, started_s: float) -> str:
     return generate_latest(registry).decode()
 
 
+class SharedAnswers:
+    """One round of questions at a time, for all who have asked before it began.
+
+    Args:
+        gather: asks the daemons, and calls back with what they say.
+        reactor: Twisted's.
+    """
+
+    def __init__(self, gather: Callable[[Callable[[str], None]], None], reactor: Any) -> None:
+        self._gather = gather
+        self._reactor = reactor
+        self._waiting: list[Then] = []
+        self._round = 0
+        self._clock: IDelayedCall | None = None
+
+    def __call__(self, then: Then) -> None:
+        """Call back with the text of the next round; None: it got no answer."""
+        self._waiting.append(then)
+        if self._clock is None:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._clock = None
+        if not self._waiting:
+            return
+        asking, self._waiting = self._waiting, []
+        self._round += 1
+        number = self._round
+
+        def answered(text: str | None) -> None:
+            if number != self._round or not asking:
+                return
+            if self._clock is not None:
+                self._clock.cancel()
+            self._clock = self._reactor.callLater(GAP_S, self._begin)
+            served = asking[:]
+            asking.clear()
+            for then in served:
+                then(text)
+
+        def overdue() -> None:
+            self._clock = None
+            answered(None)
+
+        self._clock = self._reactor.callLater(LONGEST_S, overdue)
+        self._gather(answered)
+
+
 class MetricsPage(Resource):
     """``/metrics``: asks for all daemons, and answers."""
 
     isLeaf = True
 
-    def __init__(self, gather: Callable[[Callable[[str], None]], None], token: bytes) -> None:
+    def __init__(self, gather: Callable[[Then], None], token: bytes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # not typed in Twisted
         self._gather = gather
         self._token = token
@@ -136,11 +197,15 @@ class MetricsPage(Resource):
         gone: list[bool] = []
         request.notifyFinish().addErrback(lambda _: gone.append(True))
 
-        def answer(text: str) -> None:
-            if not gone:
-                request.setHeader(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
-                request.write(text.encode())
-                request.finish()
+        def answer(text: str | None) -> None:
+            if gone:
+                return
+            if text is None:
+                request.setResponseCode(503)
+                text = "the daemons were not asked in time; ask again\n"
+            request.setHeader(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+            request.write(text.encode())
+            request.finish()
 
         self._gather(answer)
         return NOT_DONE_YET
@@ -155,22 +220,14 @@ def open_metrics(config: Config, gather: Callable[[Callable[[str], None]], None]
     """
     interface, token, certificate = metrics_door(config)
     root = Resource()
-    root.putChild(b"metrics", MetricsPage(gather, token))
-    port, site = config.integer("METRICS_PORT"), Site(root)
-    if not certificate:
-        listening: IListeningPort = reactor.listenTCP(port, site, interface=interface)
-        return listening
-    from OpenSSL import SSL
-    from twisted.internet.ssl import DefaultOpenSSLContextFactory
-
+    root.putChild(b"metrics", MetricsPage(SharedAnswers(gather, reactor), token))
+    site = BoundedSite(root, lambda: CONNECTIONS, lambda: CONNECTIONS_OF_SOURCE, reactor)
+    context = tls_context("METRICS_CERTIFICATE", certificate, certificate) if certificate else None
     try:
-        context = DefaultOpenSSLContextFactory(certificate, certificate, sslmethod=SSL.TLS_SERVER_METHOD)
-        context.getContext().use_certificate_chain_file(certificate)
-        context.getContext().set_min_proto_version(SSL.TLS1_2_VERSION)
-    except SSL.Error as error:
-        raise OSError(f"METRICS_CERTIFICATE = {certificate} cannot be used with its key: {error}") from None
-    secure: IListeningPort = reactor.listenSSL(port, site, context, interface=interface)
-    return secure
+        listening: IListeningPort = listen_http(site, config.integer("METRICS_PORT"), interface, context, reactor)
+    except CannotListenError as error:
+        raise OSError(f"metrics cannot be shown: {error}") from None
+    return listening
 
 
 def metrics_door(config: Config) -> tuple[str, bytes, str]:
