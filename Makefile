@@ -35,7 +35,7 @@ test: install                ## all the tests
 seeds: install               ## simulated pools of twenty machines, every fault on; always the same ones (SEEDS=number)
 	$(BIN)/condor_simulate seeds --first 1 --count $(or $(SEEDS),2000) --machines 20 --workers 2
 
-fuzz: install                ## every parser, the native shadow and its journal, a minute each (SECONDS=number OTHERS=number SEED=number)
+fuzz: install                ## every parser, the native shadow and its journal, a minute each (SECONDS=number, OTHERS=number for all but those that everything goes through, SEED=number)
 	$(BIN)/python -m tests.fuzz.parsers --seconds $(or $(SECONDS),60) $(if $(OTHERS),--others $(OTHERS)) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.native.fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
 

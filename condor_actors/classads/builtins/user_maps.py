@@ -136,6 +136,8 @@ def read_rules(text: str) -> Iterator[tuple[int, Rule]]:
         fields = [_bare(field) for field in _FIELD.findall(line)]
         if len(fields) < 3:
             raise UserMapError(f"a rule is a method, a user and groups; {line.strip()!r} has fewer words", number)
+        if not fields[1]:
+            raise UserMapError(f"the user of a rule is no empty name, as in {line.strip()!r}; * is any user", number)
         method, user, groups = fields[0], fields[1], ",".join(fields[2:])
         flags: str | None = None
         body, slash, letters = user[1:].rpartition("/")

@@ -179,7 +179,7 @@ class KeptProcesses:
         try:
             content: Any = json.loads(read_own(self._record) or b"{}")
             return [KeptProcess(name, int(entry["pid"]), int(entry["ticks"])) for name, entry in content.items()]
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return []
 
     def _write(self) -> None:

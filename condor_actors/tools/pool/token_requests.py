@@ -94,11 +94,11 @@ def _said(connection: ssl.SSLSocket, name: str) -> str:
                 break
             data += more
         answer: Any = json.loads(data)
-    except (OSError, ValueError):
+        if "error" in answer:
+            raise ToolError(f"ERROR: {answer['error']}")
+        return str(answer[name])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise ToolError("ERROR: the collector hung up; does it give tokens (has it a signing key)?") from None
-    if "error" in answer:
-        raise ToolError(f"ERROR: {answer['error']}")
-    return str(answer[name])
 
 
 def _waiting(values: dict[str, str]) -> tuple[Any, tuple[TokenRequest, ...]]:

@@ -64,7 +64,7 @@ class TokenCredentials:
             answer = _fields(_line(connection, node))
         except BadToken as error:
             raise NotTrusted(f"{node}: {error}") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ProtocolError(f"{node} does not take tokens") from None
         except OSError as error:
             raise LinkLost(f"{node} hung up: {error.strerror or error}") from None

@@ -58,7 +58,7 @@ class RevokedTokens:
         try:
             found = json.loads(data)
             ids, expressions = [str(each) for each in found["ids"]], [str(each) for each in found["expressions"]]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise BadToken(f"the list of revoked tokens cannot be read: {error}") from None
         return cls.made(ids, expressions)
 

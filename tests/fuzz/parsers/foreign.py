@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
+import ssl
 import tarfile
 import tempfile
+import urllib.parse
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import zstandard
@@ -85,6 +89,40 @@ def manifest_of_image(data: bytes) -> None:
         if "manifests" in said:
             registry._for_here(said)  # noqa: SLF001
         facts_of(said, Budget(ROOM))
+
+
+class _Repository(registry.Repository):
+    """One whose server says, in turn, what it is given: ever again a challenge, a way elsewhere, a body."""
+
+    def __init__(self, said: list[bytes]) -> None:
+        super().__init__(registry.Registry(host="registry.example", prefix="", plain=False), "a/b",
+                         ssl.create_default_context(), sleep=lambda _: None)
+        self._said, self.asked = said, 0
+
+    def _open(self, url: str, headers: dict[str, str]) -> Any:
+        self.asked += 1
+        assert self.asked < 100
+        parts = urllib.parse.urlsplit(url)
+        assert parts.scheme == "https", url
+        assert parts.hostname not in ("localhost", "127.0.0.1", "::1"), url
+        if "Authorization" in headers:
+            assert parts.netloc == "registry.example", "the token goes to another server"
+        head, body = self._said[2 * self.asked % len(self._said)], self._said[(2 * self.asked + 1) % len(self._said)]
+        if head.startswith(b"!"):
+            raise registry._Refused(401, "no", head[1:].decode("latin-1"))  # noqa: SLF001
+        names = {"Location": head[1:].decode("latin-1")} if head.startswith(b">") else {}
+        response = SimpleNamespace(status=302 if names else 200, headers=names, close=lambda: None,
+                                   read1=io.BytesIO(body).read)
+        return registry._Answer(response, self.shown)  # noqa: SLF001
+
+
+def registry_answers(data: bytes) -> None:
+    """What a registry says at each step: no answer leads elsewhere, and no token goes there."""
+    said = data.split(b"\0")[:200]
+    repository = _Repository(said)
+    with understood():
+        repository.resolve("latest")
+        repository.manifest(f"sha256:{hashlib.sha256(said[-1]).hexdigest()}")
 
 
 def image_name(data: bytes) -> None:
@@ -167,6 +205,10 @@ FOREIGN: dict[str, tuple[Any, ...]] = {
                     "config": {"Env": ["A=1"], "Entrypoint": ["/x"]}, "manifests": [
                         {"digest": f"sha256:{'0' * 64}", "size": 1, "platform": {
                             "os": "linux", "architecture": "amd64"}}]}).encode()], manifest_of_image, (BadImage,)),
+    "registry_answers": (lambda: [
+        b'!Bearer realm="https://auth.example/token",service="s"\0x\0.\0{"token": "abc"}\0.\0{"schemaVersion": 2}',
+        b">https://cdn.example/x?y\0x\0.\0{}\0>//localhost/\0y", b"!Basic realm=x\0",
+        b'!Bearer realm="http://x"\0' + b"[" * 5_000], registry_answers, (BadImage, registry.Unreachable)),
     "image_name": (lambda: [b"docker://host.example:5000/a/b:tag", f"docker://a@sha256:{'0' * 64}".encode()],
                    image_name, (BadReference,)),
     "batch_system": (lambda: [b"7|RUNNING|None|n1|condor-1.0-x\n8|PENDING|Resources||condor-1.0-x\n", b"FAILED|1:0\n",

@@ -49,6 +49,7 @@ from tests.fuzz.parsers.enrolling import (
     signing_requests,
 )
 from tests.fuzz.parsers.foreign import FOREIGN
+from tests.fuzz.parsers.of_users import OF_USERS
 from tests.unit.submit.worlds import described
 
 __all__ = ["TARGETS", "Target"]
@@ -329,5 +330,5 @@ TARGETS: dict[str, Target] = {
     "node": Target(lambda: [b"<127.0.0.1:9618>", b"unix:/run/schedd.sock", b"<[::1]:1>"], _node, (BadNode,)),
     "address": Target(lambda: [b"host.example.org", b"10.0.0.1:9618", b"::1", b"[::1]", b"[fe80::1%eth0]:9618",
                                b"<[::1]:9618?addrs=10.0.0.1-9618&alias=x>"], _address, (BadAddress,)),
-    **{name: Target(*target) for name, target in FOREIGN.items()},
+    **{name: Target(*target) for name, target in {**FOREIGN, **OF_USERS}.items()},
 }

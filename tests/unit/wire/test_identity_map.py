@@ -72,6 +72,7 @@ def test_keys_that_are_no_patterns(tmp_path: Path) -> None:
     ('SSL "(" x@here', 1, "no regular expression"),
     ("# fine\n\nSLL alice x@here", 3, "no method"),
     ("SSL alice x@here y@here", 1, "one name"),
+    ('SSL "" x@here', 1, "no empty name"),
 ])
 def test_a_bad_line_is_told_with_its_place(tmp_path: Path, text: str, line: int, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem) as caught:
