@@ -94,6 +94,8 @@ def read_json(text: str | bytes) -> ClassAd:
         raise ClassAdSyntaxError(why.msg, source, why.pos) from None
     except RecursionError:
         raise ClassAdSyntaxError("nested too deep", source, 0) from None
+    except ValueError:
+        raise ClassAdSyntaxError("an integer of too many digits", source, 0) from None
     if not isinstance(found, dict):
         raise ClassAdSyntaxError("expected a JSON object", source, 0)
     return ad_of_object(found)

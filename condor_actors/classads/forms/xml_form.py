@@ -223,6 +223,8 @@ def iter_xml(pieces: Iterable[str | bytes]) -> Iterator[ClassAd]:
         reason = xml.parsers.expat.errors.messages.get(why.code, "malformed XML")
         at = why.lineno - 1 + why.offset
         raise ClassAdSyntaxError(reason, "\n" * (why.lineno - 1) + " " * why.offset, at) from None
+    except UnicodeEncodeError as error:
+        raise ClassAdSyntaxError("bytes that are no text", error.object, error.start) from None
     yield from reader.done
 
 

@@ -330,7 +330,7 @@ class TokenRequestDoor(Protocol):
             self._say({"error": str(error)})
             self._hang_up()
             return
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             self._say({"error": "a request that cannot be read"})
             self._hang_up()
             return

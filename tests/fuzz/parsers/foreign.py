@@ -10,6 +10,7 @@ import ssl
 import tarfile
 import tempfile
 import urllib.parse
+from functools import cache
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -91,12 +92,17 @@ def manifest_of_image(data: bytes) -> None:
         facts_of(said, Budget(ROOM))
 
 
+@cache
+def _context() -> ssl.SSLContext:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
 class _Repository(registry.Repository):
     """One whose server says, in turn, what it is given: ever again a challenge, a way elsewhere, a body."""
 
     def __init__(self, said: list[bytes]) -> None:
         super().__init__(registry.Registry(host="registry.example", prefix="", plain=False), "a/b",
-                         ssl.create_default_context(), sleep=lambda _: None)
+                         _context(), sleep=lambda _: None)
         self._said, self.asked = said, 0
 
     def _open(self, url: str, headers: dict[str, str]) -> Any:
