@@ -38,7 +38,7 @@ from condor_actors.wire.idtokens.exchange import TokenExchange
 from condor_actors.wire.idtokens.revoked_tokens import RevokedTokens
 from condor_actors.wire.idtokens.signed_token import BadToken
 from condor_actors.wire.idtokens.signing_keys import SigningKeys
-from condor_actors.wire.idtokens.token_desk import TokenDesk, TokenRequestDoor
+from condor_actors.wire.idtokens.token_issuer import TokenIssuer, TokenRequestDoor
 from condor_actors.wire.idtokens.verifier import TokenVerifier
 from condor_actors.wire.relays.hop import Asked
 from condor_actors.wire.relays.lines import partner_of
@@ -246,8 +246,8 @@ def token_doors(data: bytes) -> None:
     done: list[object] = []
     exchange = TokenExchange(_verifier(), b"certificate", said.append, done.append)
     exchange.begin()
-    desk, transport, clock = TokenDesk(_verifier(), allowed_keys=("POOL",)), StringTransport(), Clock()
-    door = TokenRequestDoor(desk, clock, Logger("fuzz"))
+    issuer, transport, clock = TokenIssuer(_verifier(), allowed_keys=("POOL",)), StringTransport(), Clock()
+    door = TokenRequestDoor(issuer, clock, Logger("fuzz"))
     door.makeConnection(transport)
     for start in range(0, len(data), 1_000):
         if not done:
@@ -255,7 +255,7 @@ def token_doors(data: bytes) -> None:
         if not transport.disconnecting:
             door.dataReceived(data[start:start + 1_000])
     assert all(isinstance(each, BadToken) for each in done)
-    assert not desk.pending
+    assert not issuer.pending
     clock.advance(10_000.0)
     assert transport.disconnecting
     assert b'"token"' not in transport.value()
@@ -266,8 +266,8 @@ def revoked(data: bytes) -> None:
     RevokedTokens.read(data).reason({"sub": "alice@here", "jti": "a", "iat": 1})
 
 
-def way_door(data: bytes) -> None:
-    """Who comes to a gateway, or through one: one question at most, and an end."""
+def circuit_door(data: bytes) -> None:
+    """A peer that comes to a gateway, or through one: one question at most, and an end."""
     transport, clock = StringTransport(), Clock()
     asked: list[str] = []
 
@@ -314,6 +314,6 @@ OF_USERS: dict[str, tuple[Any, ...]] = {
                              b"[" * 20_000 + b"\n"], token_doors),
     "revoked": (lambda: [b'{"ids": ["a"], "expressions": ["sub == \\"x\\""]}', b"[" * 50_000, b'{"ids": "abc"}'],
                 revoked, (BadToken,)),
-    "way_door": (lambda: [b"<host%other:9618>\n", b"<host:9618>\n", b"7\n", b"x" * 700], way_door),
+    "circuit_door": (lambda: [b"<host%other:9618>\n", b"<host:9618>\n", b"7\n", b"x" * 700], circuit_door),
 }
 """By name: seeds, the call, and what it may raise."""

@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 from condor_actors.services.telemetry.metrics import GAP_S, LONGEST_S, SharedAnswers
 
 
-class Desk:
+class Rounds:
     """Gathers when it is told to."""
 
     def __init__(self) -> None:
@@ -24,38 +24,38 @@ class Desk:
 
 
 def test_who_asks_during_a_round_gets_the_next_one() -> None:
-    desk = Desk()
-    desk.asked(1)
-    desk.asked(500)
-    assert len(desk.rounds) == 1
-    desk.rounds[0]("first")
-    assert desk.heard == ["first"]
-    desk.clock.advance(GAP_S)
-    assert len(desk.rounds) == 2
-    desk.rounds[1]("second")
-    assert desk.heard == ["first"] + ["second"] * 500
-    desk.clock.advance(10 * GAP_S)
-    assert len(desk.rounds) == 2
+    daemons = Rounds()
+    daemons.asked(1)
+    daemons.asked(500)
+    assert len(daemons.rounds) == 1
+    daemons.rounds[0]("first")
+    assert daemons.heard == ["first"]
+    daemons.clock.advance(GAP_S)
+    assert len(daemons.rounds) == 2
+    daemons.rounds[1]("second")
+    assert daemons.heard == ["first"] + ["second"] * 500
+    daemons.clock.advance(10 * GAP_S)
+    assert len(daemons.rounds) == 2
 
 
 def test_a_flood_has_two_rounds_a_second() -> None:
-    desk = Desk()
+    daemons = Rounds()
     for _ in range(100):
-        desk.asked(10)
-        for answer in desk.rounds[-1:]:
+        daemons.asked(10)
+        for answer in daemons.rounds[-1:]:
             answer("now")
-        desk.clock.advance(0.1)
-    assert len(desk.rounds) <= 10 / GAP_S + 1
-    assert len(desk.heard) >= 900
+        daemons.clock.advance(0.1)
+    assert len(daemons.rounds) <= 10 / GAP_S + 1
+    assert len(daemons.heard) >= 900
 
 
 def test_a_round_that_is_lost_is_given_up_and_the_next_one_begins() -> None:
-    desk = Desk()
-    desk.asked(2)
-    desk.clock.advance(LONGEST_S)
-    assert desk.heard == [None]
-    desk.clock.advance(GAP_S)
-    desk.rounds[0]("late")
-    assert desk.heard == [None]
-    desk.rounds[1]("second")
-    assert desk.heard == [None, "second"]
+    daemons = Rounds()
+    daemons.asked(2)
+    daemons.clock.advance(LONGEST_S)
+    assert daemons.heard == [None]
+    daemons.clock.advance(GAP_S)
+    daemons.rounds[0]("late")
+    assert daemons.heard == [None]
+    daemons.rounds[1]("second")
+    assert daemons.heard == [None, "second"]
