@@ -1,8 +1,8 @@
 """What Prometheus reads: each daemon writes its numbers when asked, the master shows those of its machine.
 
-Off unless ``METRICS_PORT`` is set. Numbers are taken when asked for: once for all who ask meanwhile, and at most
-twice a second, however many ask. Beyond loopback they are shown by HTTPS only, to those who bring the token of
-``METRICS_TOKEN_FILE``: they name users. How many connections there may be, and how long, says
+Off unless ``METRICS_PORT`` is set. Numbers are taken when asked for: one answer serves all requests that came
+meanwhile, and at most twice a second, however many ask. Beyond loopback they are shown by HTTPS only, to those who
+bring the token of ``METRICS_TOKEN_FILE``: they name users. How many connections there may be, and how long, says
 :mod:`condor_actors.wire.http_room`.
 """
 
