@@ -1,4 +1,4 @@
-"""Room for strangers' HTTP connections: how many there may be, how long one may say nothing, and how large a body may be.
+"""Room for HTTP connections of strangers: how many, how long one may say nothing, how large a body may be.
 
 Theory: a connection costs a descriptor before it has said a word, and opening one costs a stranger nothing. So they
 are counted, of all and of each source (on loopback the user at the other end, who has all its addresses). One that

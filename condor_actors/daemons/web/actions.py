@@ -27,8 +27,8 @@ from condor_actors.daemons.web.json_api import BadQuestion, fail, finish
 from condor_actors.daemons.web.pool_watch import PoolKnowledge
 from condor_actors.daemons.web.sessions import FailedLogins, Session, Sessions
 from condor_actors.messages.queue import ActionResults
-from condor_actors.wire.http_room import http_source
 from condor_actors.wire.errors import LinkLost, NotTrusted, RequestRefused, TimedOut, WireError
+from condor_actors.wire.http_room import http_source
 from condor_actors.wire.idtokens.signed_token import BadToken, parted, read_claims
 
 __all__ = ["COOKIE", "SESSION_HEADER", "UserActions", "UserSettings"]
