@@ -11,6 +11,7 @@ from condor_actors.cores.master import supervisor, supervisor_events
 from condor_actors.cores.schedd import job_status, shadow_host
 from condor_actors.cores.schedd.gangs import gang
 from condor_actors.cores.shadow import grid_run_table, shadow_run_table, standard_run_table
+from condor_actors.cores.site_programs import schedule
 from condor_actors.cores.startd import owner_policy
 from condor_actors.cores.starter import job_run_table
 from condor_actors.dag import node_table
@@ -97,12 +98,14 @@ def dag_tables() -> str:
     """Every (state, event) of a DAG, of a node of one, and of a gang, and the step taken."""
     text = ""
     tables: tuple[tuple[str, Mapping[Any, Any]], ...] = (("A node of a DAG", node_table.TABLE), ("A DAG", DAG_TABLE),
-                                                         ("A gang of a parallel job", gang.TABLE))
+                                                         ("A gang of a parallel job", gang.TABLE),
+                                                         ("A program of the site", schedule.TABLE))
     for heading, table in tables:
         events = list(dict.fromkeys(event for _, event in table))
         states = list(dict.fromkeys(state for state, _ in table))
         header = ["event", *(state.name.lower() for state in states)]
-        rows = ([event.__name__, *(_name(table[state, event]) for state in states)] for event in events)
+        names = {event: event if isinstance(event, str) else event.__name__ for event in events}
+        rows = ([names[event], *(_name(table[state, event]) for state in states)] for event in events)
         text += f"\n### {heading}\n\n{_rows(header, rows)}\n"
     return text
 

@@ -56,8 +56,8 @@ class World:
         authorize: whether an identity has a level.
         witness: sees what becomes of the messages of others; None: nobody does.
         exhausted: called with the name of an actor that crashed too often; ends the process.
-        processes, readings, stores, blobs, mail, host: providers of floor 3, each with the Protocol of its package;
-            None where a daemon does not need it.
+        processes, readings, stores, blobs, mail, host, programs: providers of floor 3, each with the Protocol of its
+            package; None where a daemon does not need it.
     """
 
     reactor_time: IReactorTime
@@ -78,6 +78,7 @@ class World:
     blobs: Any = None
     mail: Any = None
     host: Any = None
+    programs: Any = None
 
     def make_system(self, *, commit: Callable[[Sequence[Any]], None] | None = None,
                     encode_every: int = 0) -> ActorSystem:

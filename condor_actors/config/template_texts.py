@@ -321,6 +321,66 @@ SLOT_TYPE_$(1:1) = $(2+:100%)
 MACHINE_RESOURCE_INVENTORY_GPUs = $(BIN)/condor_gpu_discovery $(1) -properties $(GPU_DISCOVERY_EXTRA)
 ENVIRONMENT_VALUE_FOR_UnAssignedGPUs = 10000
 """,
+    "StartdCronOneShot": """
+STARTD_CRON_JOBLIST = $(STARTD_CRON_JOBLIST) $(1)
+STARTD_CRON_$(1)_MODE = OneShot
+STARTD_CRON_$(1)_EXECUTABLE = $(2)
+STARTD_CRON_$(1)_ARGS = $(3+)
+""",
+    "StartdCronPeriodic": """
+STARTD_CRON_JOBLIST = $(STARTD_CRON_JOBLIST) $(1)
+STARTD_CRON_$(1)_MODE = Periodic
+STARTD_CRON_$(1)_PERIOD = $(2)
+STARTD_CRON_$(1)_EXECUTABLE = $(3)
+STARTD_CRON_$(1)_ARGS = $(4+)
+""",
+    "StartdCronContinuous": """
+STARTD_CRON_JOBLIST = $(STARTD_CRON_JOBLIST) $(1)
+STARTD_CRON_$(1)_MODE = WaitForExit
+STARTD_CRON_$(1)_PERIOD = 10
+STARTD_CRON_$(1)_EXECUTABLE = $(2)
+STARTD_CRON_$(1)_ARGS = $(3+)
+""",
+    "ScheddCronOneShot": """
+SCHEDD_CRON_JOBLIST = $(SCHEDD_CRON_JOBLIST) $(1)
+SCHEDD_CRON_$(1)_MODE = OneShot
+SCHEDD_CRON_$(1)_EXECUTABLE = $(2)
+SCHEDD_CRON_$(1)_ARGS = $(3+)
+""",
+    "ScheddCronPeriodic": """
+SCHEDD_CRON_JOBLIST = $(SCHEDD_CRON_JOBLIST) $(1)
+SCHEDD_CRON_$(1)_MODE = Periodic
+SCHEDD_CRON_$(1)_PERIOD = $(2)
+SCHEDD_CRON_$(1)_EXECUTABLE = $(3)
+SCHEDD_CRON_$(1)_ARGS = $(4+)
+""",
+    "ScheddCronContinuous": """
+SCHEDD_CRON_JOBLIST = $(SCHEDD_CRON_JOBLIST) $(1)
+SCHEDD_CRON_$(1)_MODE = WaitForExit
+SCHEDD_CRON_$(1)_PERIOD = 10
+SCHEDD_CRON_$(1)_EXECUTABLE = $(2)
+SCHEDD_CRON_$(1)_ARGS = $(3+)
+""",
+    "OneShotCronHook": """
+$(1)_JOBLIST = $($(1)_JOBLIST) $(2)
+$(1)_$(2)_MODE = OneShot
+$(1)_$(2)_EXECUTABLE = $(3)
+$(1)_$(2)_ARGS = $(4+)
+""",
+    "PeriodicCronHook": """
+$(1)_JOBLIST = $($(1)_JOBLIST) $(2)
+$(1)_$(2)_MODE = Periodic
+$(1)_$(2)_PERIOD = $(3)
+$(1)_$(2)_EXECUTABLE = $(4)
+$(1)_$(2)_ARGS = $(5+)
+""",
+    "ContinuousCronHook": """
+$(1)_JOBLIST = $($(1)_JOBLIST) $(2)
+$(1)_$(2)_MODE = WaitForExit
+$(1)_$(2)_PERIOD = 10
+$(1)_$(2)_EXECUTABLE = $(3)
+$(1)_$(2)_ARGS = $(4+)
+""",
     "StaticSlots": """
 NUM_SLOTS_TYPE_$(1:1) = $(2:$(NUM_CPUS))
 SLOT_TYPE_$(1:1)_PARTITIONABLE = false

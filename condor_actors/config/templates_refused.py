@@ -6,7 +6,7 @@ from typing import Final
 
 __all__ = ["why_refused"]
 
-_CRON: Final = "programs that daemons run from time to time are not part of this system"
+_CRON: Final = "what a job uses of a GPU is not measured"
 _TRANSFORMS: Final = ("write it as a transform of your own: JOB_TRANSFORM_NAMES, with userMap() and a map from "
                       "use FEATURE : ScheddUserMapFile")
 _PELICAN: Final = "no cache of Pelican's is run here; the machines fetch http, https, s3 and gs URLs themselves"
@@ -20,15 +20,6 @@ _REASONS: Final[dict[str, dict[str, str]]] = {
     "FEATURE": {
         "Monitor": _CRON,
         "GPUsMonitor": _CRON,
-        "OneShotCronHook": _CRON,
-        "PeriodicCronHook": _CRON,
-        "ContinuousCronHook": _CRON,
-        "StartdCronOneShot": _CRON,
-        "StartdCronPeriodic": _CRON,
-        "StartdCronContinuous": _CRON,
-        "ScheddCronOneShot": _CRON,
-        "ScheddCronPeriodic": _CRON,
-        "ScheddCronContinuous": _CRON,
         "AssignAccountingGroup": _TRANSFORMS,
         "AssignProjectName": _TRANSFORMS,
         "SetJobAttrFromUsermap": _TRANSFORMS,

@@ -22,6 +22,7 @@ from condor_actors.config import Config
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.startd.draining import Draining
 from condor_actors.cores.startd.idleness import Idleness
+from condor_actors.cores.startd.site_attributes import merged
 from condor_actors.cores.startd.slots import Slots
 from condor_actors.cores.startd.startd_core import StartdCore
 from condor_actors.cores.startd.startd_events import (
@@ -31,6 +32,7 @@ from condor_actors.cores.startd.startd_events import (
 )
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser
 from condor_actors.daemons.measures import Measure, counted
+from condor_actors.daemons.site_programs import SiteHost, site_edge
 from condor_actors.daemons.startd_actor import FinishClaims, NewSlotSettings, StartdActor, VacateAll
 from condor_actors.daemons.startd_settings import (
     container_attributes,
@@ -115,6 +117,7 @@ class Startd:
         self._plans = slot_plans(config, self._share)
         self._slot_settings = slot_settings(config)
         self._made: tuple[Any, ClassAd] = (None, ClassAd())
+        self.site = SiteHost(config, "STARTD_CRON", self.system, "startd", site_edge(config, world), self._site_facts)
 
     # ---- Daemon
 
@@ -126,6 +129,7 @@ class Startd:
         self.system.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, self.ad()))
         self._probe.start()
         self._ask_plugins()
+        self.site.start()
 
     def _ask_plugins(self) -> None:
         """By which URLs files are transferred is known when the plugins have answered."""
@@ -174,6 +178,7 @@ class Startd:
         """Nothing runs any more."""
         resting, self.resting = self.resting, Deferred()
         self._probe.stop()
+        self.site.programs.close()
         if self._starter_pid:
             self.starters.stop(self._starter_pid, fast=False)
             self._starter_pid = 0
@@ -182,7 +187,7 @@ class Startd:
 
     def reconfigure(self, config: Config) -> None:
         """Take the policy, times and attributes; slots and resources need a restart."""
-        settings = slot_settings(config)
+        settings, site = slot_settings(config), self.site.read(config)
         self.config = config
         self._slot_settings = settings
         if self._containers:
@@ -190,6 +195,7 @@ class Startd:
         self._ask_plugins()
         self.poll_s = config.seconds("POLLING_INTERVAL")
         self.system.tell(Address("", "startd"), NewSlotSettings(settings))
+        self.site.reconfigure(site)
 
     def measures(self) -> tuple[Measure, ...]:
         """Slots by state and activity."""
@@ -207,6 +213,14 @@ class Startd:
         node = self.last_hello.message.node if self.last_hello is not None else ""
         if node.startswith("<"):
             ad["StarterAddress"] = node
+        return ad
+
+    def _site_facts(self) -> ClassAd:
+        """What conditions of programs of the site are about: the machine, and what the others say of all of it."""
+        actor = self.system.actor("startd")
+        ad = actor.core.slots.machine_ad.copy() if isinstance(actor, StartdActor) else self._machine_ad()
+        for _, (name, value) in merged((each for each in self.site.ads if each.is_for_all), ad).items():
+            ad.setdefault(name, value)
         return ad
 
     def _machine_ad(self) -> ClassAd:
@@ -227,6 +241,7 @@ class Startd:
         address = self.world.post.public_node
         slots = Slots(self._slot_settings, self._machine_ad(), self.world.new_secret, self._inventories)
         slots.create(self._plans, now_s)
+        slots.take_site_ads(self.site.ads)
         settings = self.config.settings(
             StartdSettings, address=address, own_uid=self.world.uid,
             owners=frozenset(self.config.list_of("DESKTOP_OWNERS")))

@@ -22,6 +22,7 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor
 from condor_actors.actors.workers import at_once
 from condor_actors.classads import ClassAd
+from condor_actors.config import load_config
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.schedd.history import HistoryQuestions
@@ -246,7 +247,8 @@ class SubmitPool:
             store=self.store, processes=self.processes, mint=lambda owner: b"", spool=Spool(self.folder / "spool"),
             history=HistoryQuestions(self.store.history, at_once),
         )
-        self.schedd = ScheddDaemon(self.settings, world, edges)
+        config = load_config(subsystem="SCHEDD", environ={"CONDOR_CONFIG": "ONLY_ENV"})
+        self.schedd = ScheddDaemon(self.settings, world, edges, config)
         self.net.adopt(SCHEDD, self.schedd.system)
         self.schedd.start()
         self.net.run(0.1)

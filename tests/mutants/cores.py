@@ -291,6 +291,21 @@ MASTER: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/master/test_supervisor.py::test_a_wish_to_end_that_is_not_heard_grows_louder",)),
 )
 
+SITE_PROGRAMS: tuple[Mutation, ...] = (
+    Mutation(
+        "a-program-overwrites-the-startd", "condor_actors/cores/startd/site_attributes.py",
+        "    return name in ad\n",
+        "    return False\n",
+        why="a program of the site, or what it has read, says how many processors the machine has",
+        killed_by=("tests/unit/cores/startd/test_site_attributes.py::test_the_startds_own_attributes_are_refused",)),
+    Mutation(
+        "words-of-an-old-run-count", "condor_actors/cores/site_programs/schedule.py",
+        "if course is not None and course.run == event.run:",
+        "if course is not None:",
+        why="the end of a run that is over is taken for that of the next, which then runs twice at once",
+        killed_by=("tests/unit/cores/site_programs/test_schedule.py::test_words_of_a_run_that_is_over_mean_nothing",)),
+)
+
 FACTORIES: tuple[Mutation, ...] = (
     Mutation(
         "factory-forgets-where-it-is", "condor_actors/cores/schedd/factories/factories.py",
@@ -364,4 +379,4 @@ DEVICES: tuple[Mutation, ...] = (
 )
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *STARTD, *SUBMIT_SIDE, *FACTORIES, *QUEUE, *GRID, *DEVICES, *NEGOTIATOR, *MASTER)
+    *STARTD, *SUBMIT_SIDE, *FACTORIES, *QUEUE, *GRID, *DEVICES, *SITE_PROGRAMS, *NEGOTIATOR, *MASTER)

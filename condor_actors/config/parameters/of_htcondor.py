@@ -53,8 +53,10 @@ _GROUPS: Final = (
     (r"DEDICATED_.*|PARALLELSCHEDULINGGROUP|OPENMPI.*", True, "no MPI is shipped, and gangs are claimed "
      "from all machines alike", "Set DedicatedScheduler and RANK on the machines that are for gangs first."),
     (r"HIBERNAT.*|ROOSTER.*|UNHIBERNATE|LINUX_HIBERNATION.*|OFFLINE_.*", True, "machines are not put to sleep", ""),
-    (r"(STARTD|SCHEDD)_CRON.*|.*_CRON_.*|BENCHMARKS_.*", True, "programs of the site do not add attributes",
-     "Set attributes with STARTD_ATTRS."),
+    (r".*_CRON_.*", True, "programs of the site do not measure what a job uses of a resource",
+     "What they print is shown as it is (STARTD_CRON_JOBLIST)."),
+    (r"BENCHMARKS_.*", True, "the machine's speed is measured by the pool's own program",
+     "Run others with STARTD_CRON_JOBLIST."),
     (r"<>_HOOK.*|.*_JOB_HOOK_KEYWORD|.*HOOK_KEYWORD|FETCHWORKDELAY", True, "there are no hooks around jobs", ""),
     (r"BOINC.*|.*BACKFILL.*", False, "an idle machine stays idle", "Submit low-priority jobs with nice_user."),
     (r"VM_.*|XEN_.*|LIBVIRT.*|MEMORY_USAGE_METRIC_VM", False, "virtual machines are not started", ""),

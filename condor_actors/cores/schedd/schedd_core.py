@@ -37,6 +37,7 @@ from condor_actors.cores.schedd.shadow_host import HostChecked, HostStarted
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.cores.schedd.submission import Submissions
 from condor_actors.cores.schedd.submitter_advertiser import SubmitterAdvertiser
+from condor_actors.cores.site_programs.programs import SiteAdsTold
 from condor_actors.effects import Answer, Effect, Persist
 from condor_actors.messages.claim import ClaimRevoked, ClaimsKept
 from condor_actors.messages.envelope import Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
@@ -174,6 +175,7 @@ class ScheddCore:
             PeerDown: self._peer_down,
             Stop: self._stop,
             Finish: self._finish_runs,
+            SiteAdsTold: lambda told, _: self.demand.site_told(told),
         }
 
     def _timer_table(self) -> dict[str, Callable[..., None]]:

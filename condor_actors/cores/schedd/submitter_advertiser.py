@@ -14,6 +14,7 @@ from typing import Any
 from condor_actors.classads import ClassAd
 from condor_actors.cores.flocking import FlockLevels
 from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.site_programs.programs import SiteAd, SiteAdsTold
 from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address, Done
@@ -55,6 +56,9 @@ class SubmitterAdvertiser:
         self.flock = FlockLevels(context.settings.flock_to, context.settings.flock_increment)
         self._due_s = float("inf")
         self._last_s = 0.0
+        self.site_ads: tuple[SiteAd, ...] = ()
+        """What programs of the site say of this schedd."""
+        self._refused: set[str] = set()
 
     def started(self) -> None:
         """The schedd runs: say everything."""
@@ -219,6 +223,31 @@ class SubmitterAdvertiser:
 
     def schedd_ad(self) -> ClassAd:
         """The schedd's own ad."""
+        ad = self._own_ad()
+        self._say_site(ad)
+        return ad
+
+    def site_told(self, told: SiteAdsTold) -> None:
+        """Programs of the site have said something new."""
+        self.site_ads = told.ads
+        wrong = self._say_site(self._own_ad()) - self._refused
+        if wrong:
+            self._refused |= wrong
+            self._context.note(f"programs of the site may not say {', '.join(sorted(wrong))}, which the schedd does; "
+                               "give the program a PREFIX", "warn")
+        if told.now:
+            self._tell(AdKind.SCHEDD, self.schedd_ad())
+
+    def _say_site(self, ad: ClassAd) -> set[str]:
+        """Write what programs of the site say; the names that they may not say."""
+        own = {name.lower() for name in ad}
+        said = {name.lower(): (name, value) for site in self.site_ads for name, value in site.attributes.items()}
+        for name, value in said.values():
+            if name.lower() not in own:
+                ad[name] = value
+        return {name for name, _ in said.values() if name.lower() in own}
+
+    def _own_ad(self) -> ClassAd:
         context = self._context
         counts = context.queue.everybody
         settings = context.settings

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from condor_actors.classads import ClassAd, quote
+from condor_actors.cores.site_programs.programs import SiteAdsTold
 from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd import slot_ad
 from condor_actors.cores.startd.availability import Availability
@@ -75,6 +76,7 @@ class OwnerState:
         self._observed = Observed(total_load=0.0, own_load=0.0)
         self._availability = Availability()
         self._benchmarking = False
+        self._refused: set[str] = set()
 
     def recall(self, facts: Mapping[str, Any], now_s: float) -> None:
         """Take up what the store remembers beside claims: a pause, the history of availability."""
@@ -200,6 +202,17 @@ class OwnerState:
         _write(self._slots.machine_ad, dict(done.found))
         self.reevaluate()
         self._publisher.all_changed()
+
+    def site_ads_told(self, event: Any, told: SiteAdsTold) -> None:
+        """Programs of the site have said something new."""
+        wrong = self._slots.take_site_ads(told.ads) - self._refused
+        if wrong:
+            self._refused |= wrong
+            self._turn.do(Note(f"programs of the site may not say {', '.join(sorted(wrong))}: the startd does, or the "
+                               "machine's facts do; give the program a PREFIX", "warn"))
+        self.reevaluate()
+        if told.now:
+            self._publisher.all_changed()
 
     # ---- the owner's own word
 

@@ -16,9 +16,11 @@ import attrs
 from condor_actors.classads import ClassAd, Expr, parse_expression
 from condor_actors.config.settings import setting
 from condor_actors.cores.devices.inventory import Inventory
+from condor_actors.cores.site_programs.programs import SiteAd
 from condor_actors.cores.startd import owner_policy, slot_ad
 from condor_actors.cores.startd.claims.claim import Claim
 from condor_actors.cores.startd.policy_evaluation import OwnerPolicy
+from condor_actors.cores.startd.site_attributes import write_site
 from condor_actors.cores.startd.slot_resources import Request, Share, SlotPlan, carve, read_request
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.numerals import whole
@@ -102,6 +104,7 @@ class Slot:
         number: of a dynamic slot.
         highest: up to which numbers were given to dynamic slots in order, and returned: those that came back of these.
         made: how many dynamic slots were carved out of it since the startd began.
+        site: lower-case names of the attributes that programs of the site have given it.
     """
 
     name: str
@@ -120,6 +123,7 @@ class Slot:
     highest: int = 0
     returned: list[int] = attrs.field(factory=list)
     made: int = 0
+    site: set[str] = attrs.field(factory=set)
 
     @property
     def partitionable(self) -> bool:
@@ -135,6 +139,9 @@ class Slots:
         machine_ad: the facts all ads share.
         new_secret: gives a fresh capability.
         inventories: what the machine's devices are, by resource.
+
+    Attributes:
+        site_ads: what programs of the site say.
     """
 
     def __init__(self, settings: SlotSettings, machine_ad: ClassAd, new_secret: Callable[[], str],
@@ -144,6 +151,7 @@ class Slots:
         self._new_secret = new_secret
         self._inventories = inventories or {}
         self._slots: dict[str, Slot] = {}
+        self.site_ads: tuple[SiteAd, ...] = ()
 
     def __iter__(self) -> Iterator[Slot]:
         return iter(tuple(self._slots.values()))
@@ -184,6 +192,7 @@ class Slots:
                     policy=policy, capability=self._new_secret())
         self._slots[name] = slot
         self.refresh(slot, now_s)
+        self._write_site(slot)
         return slot
 
     def carve(self, parent: Slot, share: Share, now_s: float, number: int = 0) -> Slot:
@@ -304,6 +313,16 @@ class Slots:
         """Put ``expression`` in the place of every START; None: the owner's own are in force again."""
         self.reconfigure(attrs.evolve(self.settings, start_instead=expression))
 
+    def take_site_ads(self, ads: tuple[SiteAd, ...]) -> set[str]:
+        """Have every slot's ad say what programs of the site say; returns the names that they may not say."""
+        self.site_ads = ads
+        return set().union(*(self._write_site(slot) for slot in self))
+
+    def _write_site(self, slot: Slot) -> set[str]:
+        if not self.site_ads and not slot.site:
+            return set()
+        return write_site(self.site_ads, slot.ad, slot.site, self.settings.attributes)
+
     def reconfigure(self, settings: SlotSettings) -> None:
         """Take another policy, other times and attributes; names and shares stay."""
         for slot in self:
@@ -316,6 +335,7 @@ class Slots:
             slot.machine.killing_timeout_s = settings.killing_timeout_s
             slot.policy = self._write_policy(slot.ad, slot.plan.type_id)
             self._write_share(slot.ad, slot.free, slot.total)
+            self._write_site(slot)
 
     def _write_policy(self, ad: ClassAd, type_id: int) -> OwnerPolicy:
         expressions = self.settings.policy_of(type_id)

@@ -22,6 +22,7 @@ from itertools import count
 from typing import Any
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.site_programs.programs import SiteAdsTold
 from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd.claims.claim import Claim, ClaimRecord, DropClaim
 from condor_actors.cores.startd.claims.claim_granting import ClaimGranting
@@ -116,6 +117,7 @@ class StartdCore:
             SensorSpoke: self.owner.sensor_spoke,
             Benchmarked: self.owner.benchmarked,
             Probed: self.owner.probed,
+            SiteAdsTold: self.owner.site_ads_told,
             Observed: self.owner.observe,
             Answer: self._answered,
             TimerFired: self._timer,

@@ -33,6 +33,7 @@ from condor_actors.daemons.schedd.schedd_edges import ScheddEdges, make_mint
 from condor_actors.daemons.schedd.shadow_processes import RealHostProcesses, own_account
 from condor_actors.daemons.schedd.spool import Spool
 from condor_actors.daemons.schedd.spool_folders import OrderedFolders, OwnFolders
+from condor_actors.daemons.site_programs import SiteHost, site_edge
 from condor_actors.machine.time_zone import local_zone
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address
@@ -48,7 +49,7 @@ class ScheddDaemon:
 
     name = "schedd"
 
-    def __init__(self, settings: ScheddSettings, world: World, edges: ScheddEdges) -> None:
+    def __init__(self, settings: ScheddSettings, world: World, edges: ScheddEdges, config: Config) -> None:
         self._world = world
         self._settings = settings
         self._edges = edges
@@ -59,6 +60,7 @@ class ScheddDaemon:
         self._at_rest: list[Callable[[], None]] = []
         self.system: ActorSystem = world.make_system(commit=self._commit)
         self._version = package_version()
+        self._site = SiteHost(config, "SCHEDD_CRON", self.system, "schedd", site_edge(config, world), self.ad)
 
     def _commit(self, operations: Sequence[Any]) -> None:
         self._outage.commit(operations)
@@ -67,6 +69,7 @@ class ScheddDaemon:
     def _make_core(self) -> ScheddCore:
         core = ScheddCore(self._settings, self._edges.store.load(), self._world.random, self._started_s, self._version)
         self._lives += 1
+        core.demand.site_ads = self._site.ads
         core.context.queue.changes.life = f"{self._started_s:.3f}-{self._lives}"
         return core
 
@@ -83,10 +86,12 @@ class ScheddDaemon:
     def start(self) -> None:
         """Load the queue and begin."""
         self.system.spawn("schedd", self._make_actor, inbox_limit=INBOX_LIMIT)
+        self._site.start()
 
     def stop(self, graceful: bool) -> Deferred[None]:
         """Take no more claims; running jobs stay with their shadow hosts, which wait for the next schedd."""
         self.system.stop()
+        self._site.programs.close()
         self._edges.history.close()
         self._edges.store.close()
         return succeed(None)
@@ -98,10 +103,12 @@ class ScheddDaemon:
 
     def reconfigure(self, config: Config) -> None:
         """Take new settings; the queue stays."""
-        self._settings = settings_of(config, self._settings.machine, self._edges.accounts)
+        settings, site = settings_of(config, self._settings.machine, self._edges.accounts), self._site.read(config)
+        self._settings = settings
         self._edges.records.settings = record_settings(config)
         self._edges.records.epochs.settings = epoch_settings(config)
-        self.system.tell(Address("", "schedd"), NewSettings(self._settings))
+        self.system.tell(Address("", "schedd"), NewSettings(settings))
+        self._site.reconfigure(site)
 
     def measures(self) -> tuple[Measure, ...]:
         """Jobs by owner and state."""
@@ -156,4 +163,4 @@ def make_daemon(config: Config, world: World) -> Daemon:
         records=Records(record_settings(config), world.wall_clock, epochs), raw_clock=time.time,
         in_worker=starts.run if world.processes is None else at_once,
     )
-    return ScheddDaemon(settings, world, edges)
+    return ScheddDaemon(settings, world, edges, config)

@@ -29,6 +29,7 @@ from condor_actors.cores.schedd.shadow_host import (
     HostStarted,
     StartHost,
 )
+from condor_actors.cores.site_programs.programs import SiteAdsTold
 from condor_actors.daemons.schedd.job_story import told, whole_story
 from condor_actors.daemons.schedd.outage import StoreOutage
 from condor_actors.daemons.schedd.schedd_edges import ScheddEdges
@@ -124,6 +125,9 @@ class ScheddActor(CoreActor):
         message = delivery.message
         if isinstance(message, NewSettings):
             self.core.take_settings(message.settings)
+            return
+        if isinstance(message, SiteAdsTold):  # also in an outage: nothing is stored
+            super().receive(delivery)
             return
         if isinstance(message, ShadowHostHello) and self._may_be_host(delivery.identity, message):
             self._host_nodes[delivery.sender.node] = delivery.sender

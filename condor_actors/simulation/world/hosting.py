@@ -43,6 +43,7 @@ from condor_actors.simulation.world.machine import (
     StarterHosts,
 )
 from condor_actors.simulation.world.post import SimulatedPost
+from condor_actors.simulation.world.programs import SimulatedSitePrograms
 from condor_actors.simulation.world.relays import simulated_edges
 from condor_actors.userlog.writer import UserLogs
 from condor_actors.wire.relays.lines import BACK_LINE, CIRCUIT_LINE
@@ -117,7 +118,8 @@ def _world(process: Process, config: Config, **edges: Any) -> World:
         stopwatch=process.clock.seconds, uid=process.uid, pid=process.pid, post=post, log=process.log,
         authorize=pool.authorization(process.kind, config, process.machine.spec.pool).allows,
         exhausted=lambda name: process.exit(70),
-        stores=Stores(process.machine.disk, process), mail=NoMail(), **edges)
+        stores=Stores(process.machine.disk, process), mail=NoMail(),
+        programs=SimulatedSitePrograms(process.machine, process), **edges)
 
 
 def _listen(process: Process) -> None:
@@ -207,7 +209,7 @@ def _schedd(process: Process, config: Config, argument: str) -> Any:
         store=store, processes=ShadowHosts(process.machine), mint=lambda owner: b"",
         spool=SimulatedSpool(spool, process.machine.disk),
         history=HistoryQuestions(store.history, at_once), reidentify=process.post.reidentify, uid=process.uid)
-    return ScheddDaemon(settings, world, edges)
+    return ScheddDaemon(settings, world, edges, config)
 
 
 def _startd(process: Process, config: Config, argument: str) -> Any:

@@ -17,9 +17,13 @@ from typing import Any
 
 import zstandard
 
+from condor_actors.classads import ClassAd
 from condor_actors.cores.devices.inventory import BadInventory, read_inventory
 from condor_actors.cores.shadow.condor_jobs import read_job
 from condor_actors.cores.shadow.slurm_jobs import parse_accounting, parse_queue, read_record
+from condor_actors.cores.site_programs.output import OutputReader
+from condor_actors.cores.site_programs.programs import SiteProgram
+from condor_actors.cores.startd.site_attributes import write_site
 from condor_actors.cores.starter.chirp_session import Call, ChirpRights, ChirpSession, Step
 from condor_actors.dag.errors import DagError
 from condor_actors.dag.reader import apply_rescue, read_dag, refuse_cycle
@@ -196,6 +200,16 @@ def said_by_chirp(data: bytes) -> None:
     session.lost()
 
 
+def site_program(data: bytes) -> None:
+    """What a program of the site prints, in two pieces, and what becomes of it in a slot's ad."""
+    reader = OutputReader(SiteProgram(name="p", executable="/p", prefix="Site_"))
+    ad, names = ClassAd({"Name": "slot1@host", "SlotID": 1}), set[str]()
+    half = len(data) // 2
+    for printed in (*reader.feed(data[:half], 1.0), *reader.feed(data[half:], 2.0), *reader.end(3.0)):
+        write_site((printed.ad,), ad, names, {})
+        ClassAd.from_bytes(ad.to_bytes())
+
+
 def dag_file(data: bytes) -> None:
     """A DAG file that includes, splices and nests itself, and is its own rescue file."""
     text = text_of(data)
@@ -231,6 +245,9 @@ FOREIGN: dict[str, tuple[Any, ...]] = {
                          b'GPU_a1=[DeviceUuid="a1";id="GPU-a1"]\n'], machine_devices, (BadInventory,)),
     "chirp": (lambda: [b"open /a rwc 420\nread 0 10\nwrite 0 3\nabcclose 0\n", b"get_job_attr x\nset_job_attr x 7\n1\n",
                        b"rename a\\ b c\nphone\n", b"pwrite 0 3 7\nabc"], said_by_chirp),
+    "site_program": (lambda: [b'A = 1\n# x\n- one update:true\nB = "x"\nSlotId = 1\n-\n'
+                              b'SlotMergeConstraint = Cpus > 1\nC = 1\n'],
+                     site_program),
     "dag": (lambda: [b"JOB a a.sub\nJOB b b.sub DIR x NOOP\nPARENT a CHILD b\n",
                      b"JOB a a.sub\nRETRY a 3 UNLESS-EXIT 2\n",
                      b"JOB a a.sub\nVARS a x=\"1\" y=\"$(x)\"\n",

@@ -22,7 +22,7 @@ def test_every_name_of_the_manual_is_known_or_explained() -> None:
     ("CCB_ADDRESS", "not needed here: execute machines open the connections"),
     ("DAGMAN_SUBMIT_DELAY", "not there yet: workflows do not use it"),
     ("DOCKER_SHM_SIZE", "not there yet: jobs in container images"),
-    ("SCHEDD_CRON_backup_PERIOD", "not there yet: programs of the site"),
+    ("STARTD_CRON_squids_METRICS", "not there yet: programs of the site do not measure"),
     ("SEC_DEFAULT_ENCRYPTION", "not needed here: all links between machines are mutual TLS"),
     ("JOB_ROUTER_ROUTE_site", "Use JOB_TRANSFORM_NAMES"),
 ])  # fmt: skip

@@ -1,0 +1,1 @@
+"""Tests of the cores of programs of the site."""
