@@ -83,6 +83,7 @@ file_remaps                  FileRemaps                   expr
 grid_resource                GridResource                 string
 gs_access_key_id_file        EC2AccessKeyId               string
 gs_secret_access_key_file    EC2SecretAccessKey           string
+hook_keyword                 HookKeyword                  string
 jar_files                    JarFiles                     string
 job_ad_information_attrs     JobAdInformationAttrs        string
 job_lease_duration           JobLeaseDuration             expr

@@ -304,6 +304,12 @@ SITE_PROGRAMS: tuple[Mutation, ...] = (
         "if course is not None:",
         why="the end of a run that is over is taken for that of the next, which then runs twice at once",
         killed_by=("tests/unit/cores/site_programs/test_schedule.py::test_words_of_a_run_that_is_over_mean_nothing",)),
+    Mutation(
+        "a-hook-always-holds", "condor_actors/cores/starter/hooks.py",
+        "holds=status < FIRST_RETRY)",
+        "holds=True)",
+        why="a job is held because one machine lacks something, instead of running on another",
+        killed_by=("tests/unit/cores/starter/test_hooks.py::test_what_keeps_the_job_from_beginning",)),
 )
 
 FACTORIES: tuple[Mutation, ...] = (

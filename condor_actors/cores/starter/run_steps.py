@@ -105,7 +105,10 @@ def cannot_start(run: JobRun, event: StartFailed) -> None:
     """The program could not be executed, or only its word of having begun was wrong."""
     if run.suspended:
         run.thaw()
-    run.end("start-failed", event.reason, (event.hold_code, 0))
+    if not event.hold_code and (run.stopping is not None or run.closing is not None):  # it was asked to go meanwhile
+        run.end(run.cause, run.reason, run.hold)
+    else:
+        run.end("start-failed", event.reason, (event.hold_code, 0))
 
 
 def begin(run: JobRun, event: Began) -> None:

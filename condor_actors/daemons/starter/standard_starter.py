@@ -19,6 +19,7 @@ import attrs
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.checkpoint_guard import CheckpointGuard
 from condor_actors.cores.starter.checkpoint_pace import CheckpointPace
+from condor_actors.daemons.starter.run_hooks import RunHooks
 from condor_actors.daemons.starter.run_streams import RunStreams
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.effects import Effect
@@ -63,6 +64,7 @@ class StandardStarter(Starter):
     def __init__(self, edges: StarterEdges, claim: ActiveClaim, question: Delivery, spec: RunSpec,
                  missing: tuple[str, ...], held: RunResources) -> None:
         super().__init__(edges, claim, question, spec, missing, held)
+        self.hooks = RunHooks(self, None)
         self._ticket: bytes = question.message.checkpoint_ticket
         self._home: ExecuteEndpoint | None = None
         self._channel: FarChannel | None = None

@@ -27,6 +27,7 @@ from condor_actors.daemons.starter.limit_watch import LimitWatch
 from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_chirp import RunChirp
 from condor_actors.daemons.starter.run_files import read_run_file
+from condor_actors.daemons.starter.run_hooks import RunHooks
 from condor_actors.daemons.starter.run_inputs import RunInputs
 from condor_actors.daemons.starter.run_launch import open_standard, plan_of, variables_of
 from condor_actors.daemons.starter.run_outputs import RunOutputs
@@ -97,6 +98,8 @@ class Starter(Actor):
         self._asked: Delivery | None = None
         self.streams = OutputStreams(self)
         self.chirp = held.chirp = RunChirp(self)
+        self.hooks = RunHooks(self, edges.settings.hooks.of_job(ClassAd.from_bytes(message.job_ad))
+                              if edges.settings.hooks.hooks else None)
         self._watch = LimitWatch(self)
         self._inputs = RunInputs(self, message.inputs, message.inputs_digest)
         self._outputs = RunOutputs(self)
@@ -163,6 +166,8 @@ class Starter(Actor):
             self._watch.look()
         elif isinstance(message, TimerFired) and message.key == "stream":
             self.streams.go_on()
+        elif isinstance(message, TimerFired) and message.key == "hook":
+            self.hooks.timer()
         elif isinstance(message, TimerFired) and message.key in ("chirp", "gang"):
             self.chirp.timer()
         elif isinstance(message, TimerFired) and message.key in ("upload", "leave"):
@@ -184,6 +189,7 @@ class Starter(Actor):
     def decide(self, event: Any) -> None:
         """Let the core decide, perform what it says."""
         self.context.perform(self.core.handle(event, self.context.now_s()))
+        self.hooks.look()
         if self._outputs.are_sent:
             self._outputs.look()
 
@@ -282,7 +288,8 @@ class Starter(Actor):
             else:
                 self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: it was to go before it began"))
             return
-        self._launch_with(opened, streams)
+        if not self.hooks.before_start(lambda: self._launch_with(opened, streams), lambda: close_quietly(*opened)):
+            self._launch_with(opened, streams)
 
     def _launch_with(self, opened: list[int], streams: tuple[int, int, int]) -> None:
         claim = self.claim
@@ -392,12 +399,13 @@ class Starter(Actor):
 
     def _kill_tree(self, effect: Effect | None = None) -> None:
         """Kill; when nothing is left say so, else look again soon."""
-        if self._opening:  # what is being made ready hears of it
+        if self._opening or self.hooks.runs:  # what is being made ready, or runs at the end, hears of it
             return
         processes = self.processes
         left = processes.kill() if processes is not None else 0
         if left == 0 and self.core.state is jr.StarterState.CLEARING:
-            self._watch.cleared(self._ended)
+            if not self.hooks.before_end(self._kill_tree):
+                self._watch.cleared(self._ended)
         elif self.core.state is jr.StarterState.CLEARING:
             self.context.set_timer("straggler", STRAGGLER_S[min(self._tries, len(STRAGGLER_S) - 1)])
             self._tries += 1
@@ -445,6 +453,7 @@ class Starter(Actor):
             usage = attrs.evolve(usage, disk_kib=disk_kib)
         self.decide(jr.Measured(usage, self._watch.of_disk(usage), HoldSubCode.DISK_EXCEEDED))
         self._tell_activity("suspended" if self.core.suspended else "busy")
+        self.hooks.update()
         self.context.set_timer("measure", self.core.update_s)
 
 _PERFORM: dict[type, Callable[[Starter, Any], None]] = {

@@ -19,6 +19,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.classads import Expr
 from condor_actors.config.settings import setting
+from condor_actors.cores.starter.hooks import HookSettings
 from condor_actors.cores.starter.run_account import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
 from condor_actors.daemons.starter.chirp_service import ChirpService
@@ -113,6 +114,7 @@ class StarterSettings:
         hide_devices: whether jobs cannot open others' devices (STARTER_HIDE_GPU_DEVICES).
         image_limit_bytes: CONTAINER_IMAGE_LIMIT; registries: where images are fetched from.
         volumes: what the administrator mounts in images.
+        hooks: programs of the site around runs.
         hidden: the pool's own folders, which jobs do not see that have its account.
     """
 
@@ -129,6 +131,7 @@ class StarterSettings:
     namespaces: bool = True
     hidden: tuple[str, ...] = ()
     image_limit_bytes: int = 20 << 30
+    hooks: HookSettings = attrs.field(factory=HookSettings)
     registries: RegistrySettings = attrs.field(factory=RegistrySettings)
     volumes: tuple[Volume, ...] = ()
 

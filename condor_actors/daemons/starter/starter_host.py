@@ -15,6 +15,7 @@ from condor_actors.cores.starter.chirp_session import ChirpSettings
 from condor_actors.cores.starter.run_account import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings
 from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
+from condor_actors.daemons.starter.hook_settings import hook_settings
 from condor_actors.daemons.starter.run_streams import accept_stream
 from condor_actors.daemons.starter.starter_edges import RegistrySettings, StarterEdges, StarterSettings, Volume
 from condor_actors.daemons.starter.starter_events import EndAllRuns
@@ -91,7 +92,7 @@ class StarterHostDaemon:
             read_only=tuple(config.list_of("JOB_READ_ONLY")), hidden=folders_of_pool(config),
             hide_devices=config.boolean("STARTER_HIDE_GPU_DEVICES"),
             image_limit_bytes=config.integer("CONTAINER_IMAGE_LIMIT") << 20,
-            registries=self._registries(config), volumes=self._volumes(config),
+            registries=self._registries(config), volumes=self._volumes(config), hooks=hook_settings(config),
             namespaces=self.host.may_change_user() or config.boolean("USE_PID_NAMESPACES"))
 
     def _registries(self, config: Config) -> RegistrySettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -25,6 +26,8 @@ from condor_actors.cores.site_programs.output import OutputReader
 from condor_actors.cores.site_programs.programs import SiteProgram
 from condor_actors.cores.startd.site_attributes import write_site
 from condor_actors.cores.starter.chirp_session import Call, ChirpRights, ChirpSession, Step
+from condor_actors.cores.starter.hooks import HookAnswer, prepared
+from condor_actors.cores.starter.run_spec import BadJob, read_spec
 from condor_actors.dag.errors import DagError
 from condor_actors.dag.reader import apply_rescue, read_dag, refuse_cycle
 from condor_actors.dag.scope import Reading
@@ -45,6 +48,7 @@ __all__ = ["FOREIGN"]
 
 BAD_IMAGE = (BadImage, OSError)
 ROOM = 1 << 20
+HOOKED = {"Cmd": "/bin/true", "Arguments": "a", "Environment": "A=1"}
 
 
 def text_of(data: bytes) -> str:
@@ -201,13 +205,15 @@ def said_by_chirp(data: bytes) -> None:
 
 
 def site_program(data: bytes) -> None:
-    """What a program of the site prints, in two pieces, and what becomes of it in a slot's ad."""
+    """What a program of the site prints, in two pieces, and what becomes of it in a slot's ad; and what a hook does."""
     reader = OutputReader(SiteProgram(name="p", executable="/p", prefix="Site_"))
     ad, names = ClassAd({"Name": "slot1@host", "SlotID": 1}), set[str]()
     half = len(data) // 2
     for printed in (*reader.feed(data[:half], 1.0), *reader.feed(data[half:], 2.0), *reader.end(3.0)):
         write_site((printed.ad,), ad, names, {})
         ClassAd.from_bytes(ad.to_bytes())
+    with contextlib.suppress(BadJob):
+        prepared(HookAnswer(printed=data, said=data), ClassAd(HOOKED), read_spec(ClassAd(HOOKED)), "SITE")
 
 
 def dag_file(data: bytes) -> None:
@@ -246,7 +252,8 @@ FOREIGN: dict[str, tuple[Any, ...]] = {
     "chirp": (lambda: [b"open /a rwc 420\nread 0 10\nwrite 0 3\nabcclose 0\n", b"get_job_attr x\nset_job_attr x 7\n1\n",
                        b"rename a\\ b c\nphone\n", b"pwrite 0 3 7\nabc"], said_by_chirp),
     "site_program": (lambda: [b'A = 1\n# x\n- one update:true\nB = "x"\nSlotId = 1\n-\n'
-                              b'SlotMergeConstraint = Cpus > 1\nC = 1\n'],
+                              b'SlotMergeConstraint = Cpus > 1\nC = 1\n',
+                              b'Cmd = "/x"\nArgs = "a b"\nEnv = "A=1"\nHookStatusCode = 3\nHookStatusMessage = "y"\n'],
                      site_program),
     "dag": (lambda: [b"JOB a a.sub\nJOB b b.sub DIR x NOOP\nPARENT a CHILD b\n",
                      b"JOB a a.sub\nRETRY a 3 UNLESS-EXIT 2\n",

@@ -1,0 +1,27 @@
+"""Parameters of programs of the site around each job (job hooks)."""
+
+from __future__ import annotations
+
+from condor_actors.config.parameter import path, seconds, text
+
+__all__ = ["ROWS"]
+
+STARTER = "STARTER"
+
+ROWS = (
+    text("STARTER_JOB_HOOK_KEYWORD", None, "The keyword of the hooks of every job, whatever the job says.",
+         read_by=STARTER),
+    text("STARTER_DEFAULT_JOB_HOOK_KEYWORD", None, "The keyword of the hooks of jobs that name none that there is.",
+         read_by=STARTER),
+    path("<KEYWORD>_HOOK_PREPARE_JOB", None, "Runs before the job begins, when its input files are there.",
+         change="live", read_by=STARTER),
+    text("<KEYWORD>_HOOK_PREPARE_JOB_ARGS", None, "The arguments of that program.", read_by=STARTER),
+    seconds("<KEYWORD>_HOOK_PREPARE_JOB_TIMEOUT", None, "How long that program may take; 600 by default.", low=1,
+            read_by=STARTER),
+    path("<KEYWORD>_HOOK_UPDATE_JOB_INFO", None, "Runs whenever the usage of the job was measured.", change="live",
+         read_by=STARTER),
+    path("<KEYWORD>_HOOK_JOB_EXIT", None, "Runs when the job has ended, before its output goes home.", change="live",
+         read_by=STARTER),
+    seconds("<KEYWORD>_HOOK_JOB_EXIT_TIMEOUT", None, "How long that program may take; 30 by default.", low=1,
+            read_by=STARTER),
+)

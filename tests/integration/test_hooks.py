@@ -1,0 +1,145 @@
+"""Programs of the site around jobs, on a real pool: what they are told, what they change, and how they end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.pool_fixture import PersonalPool, fresh_folder, until
+
+CHOOSE = """#!/bin/sh
+cat > ad.$1
+id -un > who
+echo prepared > made
+echo 'Cmd = "/bin/sh"'
+echo 'Arguments = "-c ''cat made who; echo $CHOSEN''"'
+echo 'Environment = "CHOSEN=yes"'
+echo 'Other = 1'
+"""
+UPDATE = """#!/bin/sh
+cat > update.new && mv update.new update
+"""
+EXIT = """#!/bin/sh
+cat > {place}/exit.$1.new && mv {place}/exit.$1.new {place}/exit.$1
+"""
+REFUSE = """#!/bin/sh
+echo "the disk is not mounted" >&2
+exit 7
+"""
+ELSEWHERE = """#!/bin/sh
+if test -e {place}/ready; then exit 0; fi
+echo x >> {place}/tries
+echo 'HookStatusCode = 300'
+"""
+SLOW = """#!/bin/sh
+touch {place}/slow.begun
+sleep 1000
+"""
+CONFIG = """
+USE_SHARED_PORT = false
+SITE_HOOK_PREPARE_JOB = {place}/choose
+SITE_HOOK_PREPARE_JOB_ARGS = word
+WATCH_HOOK_UPDATE_JOB_INFO = {place}/update
+WATCH_HOOK_JOB_EXIT = {place}/exit
+STARTER_INITIAL_UPDATE_INTERVAL = 1
+STARTER_UPDATE_INTERVAL = 1
+REFUSE_HOOK_PREPARE_JOB = {place}/refuse
+GONE_HOOK_PREPARE_JOB = {place}/there-is-none
+ELSEWHERE_HOOK_PREPARE_JOB = {place}/elsewhere
+SLOW_HOOK_PREPARE_JOB = {place}/slow
+LATE_HOOK_PREPARE_JOB = {place}/slow
+LATE_HOOK_PREPARE_JOB_TIMEOUT = 1
+LATEEND_HOOK_JOB_EXIT = {place}/slow
+LATEEND_HOOK_JOB_EXIT_TIMEOUT = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[PersonalPool]:
+    with fresh_folder() as folder:
+        place = folder / "site"
+        place.mkdir()
+        place.chmod(0o777)
+        for name, text in (("choose", CHOOSE), ("update", UPDATE), ("exit", EXIT), ("refuse", REFUSE),
+                           ("elsewhere", ELSEWHERE), ("slow", SLOW)):
+            (place / name).write_text(text.replace("{place}", str(place)))
+            (place / name).chmod(0o755)
+        made = PersonalPool(folder, slots=2, config=CONFIG.replace("{place}", str(place)).replace(
+            "USE_SHARED_PORT = false\n", "") + "NEGOTIATOR_INTERVAL = 2\n")
+        yield made
+        made.stop()
+
+
+def submit(pool: PersonalPool, name: str, keyword: str, script: str = "echo plain", more: str = "") -> int:
+    return pool.submit(
+        f"executable = /bin/sh\ntransfer_executable = false\narguments = \"-c '{script}'\"\n"
+        f"should_transfer_files = YES\noutput = {name}.out\nerror = {name}.err\nlog = {name}.log\n"
+        f"hook_keyword = {keyword}\n{more}\nqueue\n")
+
+
+def reason(pool: PersonalPool, cluster: int) -> str:
+    pool.until_status(f"{cluster}.0", 5)
+    (ad,) = pool.jobs(str(cluster))
+    assert ad["HoldReasonCode"] == 19
+    return str(ad["HoldReason"])
+
+
+def test_the_hook_before_the_start_chooses_the_program(pool: PersonalPool) -> None:
+    submit(pool, "chosen", "site")
+    pool.wait("chosen.log")
+    first, user, third = (pool.work / "chosen.out").read_text().split()
+    assert (first, third) == ("prepared", "yes")
+    assert user != "root"
+    assert "ClusterId = " in (pool.work / "ad.word").read_text(), "what it makes in the folder comes home with the rest"
+    assert "Other of the hook SITE have no effect" in (pool.dir / "log" / "StarterHostLog").read_text()
+
+
+def test_one_that_fails_holds_the_job_with_its_text(pool: PersonalPool) -> None:
+    assert "REFUSE_HOOK_PREPARE_JOB failed with status 7: the disk is not mounted" in reason(
+        pool, submit(pool, "refused", "refuse"))
+    assert "GONE_HOOK_PREPARE_JOB cannot be run" in reason(pool, submit(pool, "gone", "gone"))
+    assert "did not end within 1 s" in reason(pool, submit(pool, "late", "late"))
+    assert "plain" not in "".join(path.read_text() for path in pool.work.glob("refused.out"))
+
+
+def test_one_that_wants_the_job_elsewhere_leaves_it_idle(pool: PersonalPool) -> None:
+    submit(pool, "elsewhere", "elsewhere")
+    tries = pool.folder / "site" / "tries"
+    until(lambda: tries.exists() and len(tries.read_text().split()) >= 2, "it is tried again")
+    (pool.folder / "site" / "ready").touch()
+    pool.wait("elsewhere.log")
+    assert (pool.work / "elsewhere.out").read_text() == "plain\n"
+
+
+def test_hooks_are_told_of_usage_and_of_the_end(pool: PersonalPool) -> None:
+    submit(pool, "watched", "watch", "until test -e update; do sleep 0.1; done; cp update seen; exit 4")
+    pool.wait("watched.log")
+    seen = (pool.work / "seen").read_text()
+    assert 'JobState = "Running"' in seen
+    assert "RemoteUserCpu = " in seen
+    told = (pool.folder / "site" / "exit.exit").read_text()
+    assert "ExitCode = 4" in told
+    assert "ExitBySignal = false" in told
+    cluster = submit(pool, "removed", "watch", "echo begun; sleep 1000", "stream_output = true")
+    until(lambda: (pool.work / "removed.out").exists() and (pool.work / "removed.out").read_text(), "it runs")
+    pool.run("condor_rm", str(cluster))
+    until((pool.folder / "site" / "exit.remove").exists, "the hook for its end")
+
+
+def test_a_job_that_is_removed_takes_its_hook_along(pool: PersonalPool) -> None:
+    begun = pool.folder / "site" / "slow.begun"
+    begun.unlink(missing_ok=True)
+    cluster = submit(pool, "slow", "slow")
+    until(begun.exists, "the hook runs")
+    pool.run("condor_rm", str(cluster))
+    pool.until_status(f"{cluster}.0", 0)
+    until(lambda: not any(command.endswith("/site/slow") for command in pool.processes().values()), "it is gone")
+
+
+def test_one_at_the_end_that_does_not_end_is_not_waited_for_longer(pool: PersonalPool) -> None:
+    submit(pool, "lateend", "lateend")
+    pool.wait("lateend.log")
+    assert (pool.work / "lateend.out").read_text() == "plain\n"
+    assert os.path.exists(pool.folder / "site" / "slow.begun")
