@@ -65,6 +65,7 @@ allowed_job_duration AllowedJobDuration; arguments; batch_name JobBatchName;
 checkpoint_exit_code SuccessCheckpointExitCode; concurrency_limits ConcurrencyLimits; concurrency_limits_expr;
 coresize CoreSize; description JobDescription; email_attributes EmailAttributes; encrypt_input_files;
 encrypt_output_files; environment; error Err; executable Cmd; getenv; hold; hold_kill_sig HoldKillSig;
+hook_keyword HookKeyword;
 image_size ImageSize; initialdir Iwd; input In; job_lease_duration JobLeaseDuration; job_machine_attrs JobMachineAttrs;
 job_machine_attrs_history_length JobMachineAttrsHistoryLength; job_max_vacate_time JobMaxVacateTime;
 keep_claim_idle KeepClaimIdle; kill_sig KillSig; kill_sig_timeout KillSigTimeout; leave_in_queue LeaveJobInQueue;

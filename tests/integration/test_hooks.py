@@ -13,10 +13,12 @@ CHOOSE = """#!/bin/sh
 cat > ad.$1
 id -un > who
 echo prepared > made
-echo 'Cmd = "/bin/sh"'
-echo 'Arguments = "-c ''cat made who; echo $CHOSEN''"'
-echo 'Environment = "CHOSEN=yes"'
-echo 'Other = 1'
+cat <<'END'
+Cmd = "/bin/sh"
+Arguments = "-c 'cat made who; echo $CHOSEN'"
+Environment = "CHOSEN=yes"
+Other = 1
+END
 """
 UPDATE = """#!/bin/sh
 cat > update.new && mv update.new update
@@ -38,7 +40,6 @@ touch {place}/slow.begun
 sleep 1000
 """
 CONFIG = """
-USE_SHARED_PORT = false
 SITE_HOOK_PREPARE_JOB = {place}/choose
 SITE_HOOK_PREPARE_JOB_ARGS = word
 WATCH_HOOK_UPDATE_JOB_INFO = {place}/update
@@ -66,8 +67,7 @@ def pool() -> Iterator[PersonalPool]:
                            ("elsewhere", ELSEWHERE), ("slow", SLOW)):
             (place / name).write_text(text.replace("{place}", str(place)))
             (place / name).chmod(0o755)
-        made = PersonalPool(folder, slots=2, config=CONFIG.replace("{place}", str(place)).replace(
-            "USE_SHARED_PORT = false\n", "") + "NEGOTIATOR_INTERVAL = 2\n")
+        made = PersonalPool(folder, slots=2, config=CONFIG.replace("{place}", str(place)) + "NEGOTIATOR_INTERVAL = 2\n")
         yield made
         made.stop()
 
