@@ -19,7 +19,7 @@ import attrs
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.checkpoint_guard import CheckpointGuard
 from condor_actors.cores.starter.checkpoint_pace import CheckpointPace
-from condor_actors.daemons.starter.run_hooks import RunHooks
+from condor_actors.daemons.starter.hooks.run_hooks import RunHooks
 from condor_actors.daemons.starter.run_streams import RunStreams
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.effects import Effect

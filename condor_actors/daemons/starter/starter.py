@@ -23,11 +23,11 @@ from condor_actors.classads.language.expressions import stored
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.daemons.starter.container_launch import prepare_layers, volumes_of
+from condor_actors.daemons.starter.hooks.run_hooks import RunHooks
 from condor_actors.daemons.starter.limit_watch import LimitWatch
 from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_chirp import RunChirp
 from condor_actors.daemons.starter.run_files import read_run_file
-from condor_actors.daemons.starter.run_hooks import RunHooks
 from condor_actors.daemons.starter.run_inputs import RunInputs
 from condor_actors.daemons.starter.run_launch import open_standard, plan_of, variables_of
 from condor_actors.daemons.starter.run_outputs import RunOutputs

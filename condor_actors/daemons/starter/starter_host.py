@@ -15,7 +15,7 @@ from condor_actors.cores.starter.chirp_session import ChirpSettings
 from condor_actors.cores.starter.run_account import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings
 from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
-from condor_actors.daemons.starter.hook_settings import hook_settings
+from condor_actors.daemons.starter.hooks.hook_settings import hook_settings
 from condor_actors.daemons.starter.run_streams import accept_stream
 from condor_actors.daemons.starter.starter_edges import RegistrySettings, StarterEdges, StarterSettings, Volume
 from condor_actors.daemons.starter.starter_events import EndAllRuns

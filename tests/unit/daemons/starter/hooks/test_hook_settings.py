@@ -8,7 +8,7 @@ import pytest
 
 from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.cores.starter.hooks import Hooks
-from condor_actors.daemons.starter.hook_settings import hook_settings
+from condor_actors.daemons.starter.hooks.hook_settings import hook_settings
 
 
 def config_of(tmp_path: Path, text: str) -> Config:

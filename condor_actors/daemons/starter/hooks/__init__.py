@@ -1,0 +1,1 @@
+"""Programs of the site around runs, at the starter."""
