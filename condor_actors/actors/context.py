@@ -245,31 +245,39 @@ class Context:
             self._perform_one(effect, delivery)
 
     def _perform_one(self, effect: Effect, delivery: Delivery | None) -> None:
-        if isinstance(effect, Send):
-            self.tell(effect.to, effect.message, trace_id=effect.trace_id)
-        elif isinstance(effect, Persist):
-            self.persist(effect.operation)
-        elif isinstance(effect, Reply):
-            addressee = effect.to or delivery
-            if addressee is not None:
-                self.reply(addressee, effect.message)
-        elif isinstance(effect, SetTimer):
-            self.set_timer(effect.key, effect.delay_s)
-        elif isinstance(effect, CancelTimer):
-            self.cancel_timer(effect.key)
-        elif isinstance(effect, Ask):
-            self.ask(effect.to, effect.message, timeout_s=effect.timeout_s, then=self._answerer(effect.tag),
-                     trace_id=effect.trace_id)
-        elif isinstance(effect, GoOn):
-            assert delivery is not None
-            self._system.loop.go_on(self._cell, attrs.evolve(delivery, message=effect.event))
-        elif isinstance(effect, Note):
-            self._note(effect)
+        perform = _PERFORM.get(type(effect))
+        if perform is not None:
+            perform(self, effect, delivery)
         else:
             assert self._cell.actor is not None
             self._cell.actor.perform_own(effect, delivery)
 
-    def _note(self, note: Note) -> None:
+    def _send(self, effect: Send, delivery: Delivery | None) -> None:
+        self.tell(effect.to, effect.message, trace_id=effect.trace_id)
+
+    def _persist(self, effect: Persist, delivery: Delivery | None) -> None:
+        self.persist(effect.operation)
+
+    def _reply(self, effect: Reply, delivery: Delivery | None) -> None:
+        addressee = effect.to or delivery
+        if addressee is not None:
+            self.reply(addressee, effect.message)
+
+    def _set_timer(self, effect: SetTimer, delivery: Delivery | None) -> None:
+        self.set_timer(effect.key, effect.delay_s)
+
+    def _cancel_timer(self, effect: CancelTimer, delivery: Delivery | None) -> None:
+        self.cancel_timer(effect.key)
+
+    def _ask(self, effect: Ask, delivery: Delivery | None) -> None:
+        self.ask(effect.to, effect.message, timeout_s=effect.timeout_s, then=self._answerer(effect.tag),
+                 trace_id=effect.trace_id)
+
+    def _go_on(self, effect: GoOn, delivery: Delivery | None) -> None:
+        assert delivery is not None
+        self._system.loop.go_on(self._cell, attrs.evolve(delivery, message=effect.event))
+
+    def _note(self, note: Note, delivery: Delivery | None) -> None:
         """A line of the log: what ``Logger.emit`` makes of it, at a third of its cost; jobs have many lines."""
         log = self.log
         event: dict[str, Any] = {
@@ -293,3 +301,10 @@ class Context:
             )
 
         return answered
+
+
+_PERFORM: dict[type, Callable[[Context, Any, Delivery | None], None]] = {
+    Send: Context._send, Persist: Context._persist, Reply: Context._reply, SetTimer: Context._set_timer,
+    CancelTimer: Context._cancel_timer, Ask: Context._ask, GoOn: Context._go_on, Note: Context._note,
+}
+"""What is done for each effect that all cores have; the others are their actor's own."""

@@ -27,8 +27,7 @@ def spawn(words: Sequence[str], variables: Mapping[str, str], standard: tuple[in
     """
     from condor_actors.machine.native import _native
 
-    texts = [*words, *[f"{name}={value}" for name, value in variables.items()]]
-    data = b"".join([os.fsencode(text) + b"\0" for text in texts])
+    data = os.fsencode("\0".join([*words, *[f"{name}={value}" for name, value in variables.items()], ""]))
     pid: int = _native.lib.spawn_program(data, len(data), len(words), len(variables), standard, tuple(kept), len(kept),
                                          own_pids)
     if pid < 0:

@@ -309,8 +309,9 @@ class JobCgroup:
     def _file_cache_kib(self) -> int:
         """Pages of files, which the kernel reclaims when memory is short."""
         wanted = ("total_inactive_file", "total_active_file") if self.version == 1 else ("inactive_file", "active_file")
-        lines = (line.split() for line in _read(self._file("memory", "memory.stat", "memory.stat")).splitlines())
-        return sum(int(line[1]) for line in lines if len(line) == 2 and line[0] in wanted) >> 10
+        text = _read(self._file("memory", "memory.stat", "memory.stat"))
+        found = [f"\n{text}".partition(f"\n{name} ")[2].partition("\n")[0] for name in wanted]
+        return sum([int(number) for number in found if number]) >> 10
 
     def usage(self) -> CgroupUsage:
         """What has been used."""

@@ -139,17 +139,24 @@ def reachable(folders: Collection[str], needed: Collection[str]) -> tuple[str, .
     """Those of ``folders`` that are there and in which nothing lies that is ``needed`` as it is; without those that lie
     in another one of them."""
     now_s = time.monotonic()
-    seen = [f"{_real(path, int(now_s))}/" for path in set(needed)]
     places = _places(tuple(folders), int(now_s / PLACES_S))
-    found = [place for place in places if not any(path.startswith(f"{place}/") for path in seen)]
-    return tuple([place for place in found if not any(place.startswith(f"{other}/") for other in found)])
+    seen = [path for each in set(needed) if (path := f"{_real(each, int(now_s))}/").startswith(places)]
+    return _outermost(tuple([place for place in places if not any(path.startswith(place) for path in seen)]) if seen
+                      else places)
 
 
 @lru_cache(maxsize=32)
 def _places(folders: tuple[str, ...], _when: int) -> tuple[str, ...]:
-    """Where the administrator's folders are; each job asks, and they hardly change."""
+    """Where the administrator's folders are, each with a slash behind it; each job asks, and they hardly change."""
     places = dict.fromkeys(os.path.realpath(folder) for folder in folders)
-    return tuple(place for place in places if place != "/" and os.path.isdir(place))
+    return tuple(f"{place}/" for place in places if place != "/" and os.path.isdir(place))
+
+
+@lru_cache(maxsize=32)
+def _outermost(places: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that lie in no other one, without the slash."""
+    return tuple(place[:-1] for place in places
+                 if not any(place != other and place.startswith(other) for other in places))
 
 
 @lru_cache(maxsize=64)
