@@ -51,7 +51,8 @@ class ResourceRequest:
 @message
 @attrs.frozen(kw_only=True)
 class ResourceRequests:
-    """Answer to :class:`NegotiateRequests`; slots of the startds ``avoided`` (nodes) are of no use to it now."""
+    """Answer to :class:`NegotiateRequests`; slots of the startds ``avoided`` (nodes, out of reach) and ``disbelieved``
+    (what they grant cannot be true) are of no use to it now."""
 
     KIND: ClassVar[str] = "condor.negotiate.ResourceRequests"
     VERSION: ClassVar[int] = 1
@@ -60,6 +61,7 @@ class ResourceRequests:
     requests: tuple[ResourceRequest, ...]
     cursor: str = ""
     avoided: tuple[str, ...] = ()
+    disbelieved: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -14,7 +14,7 @@ from condor_actors.cores.schedd.claims.checked_grant import MOST_AD_BYTES
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
 from condor_actors.messages.codes import JobEventType, JobStatus
 from condor_actors.messages.envelope import Address
-from condor_actors.messages.negotiate import Rejection, RequestsRejected
+from condor_actors.messages.negotiate import NegotiateRequests, Rejection, RequestCycle, RequestsRejected
 from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.messages.run import RunBegan, RunProgress, Usage
 from condor_actors.messages.shadow_host import RunEnded
@@ -83,6 +83,33 @@ def test_a_grant_that_says_more_than_it_may(pool: SubmitPool, lies: dict[str, An
     log = (pool.folder / "log").read_text()
     assert "Job terminated" not in log
     assert len(pool.execute.activations) == 1
+
+
+def set_aside(pool: SubmitPool) -> tuple[str, ...]:
+    found: tuple[str, ...] = pool.ask(NegotiateRequests(cycle=9, submitter=f"{USER}@test"), pool.central).disbelieved
+    return found
+
+
+def test_a_startd_whose_grants_are_not_believed_is_left_out_for_longer_each_time(pool: SubmitPool) -> None:
+    cluster = pool.submit(procs=2)
+    pool.execute.lies = {"secret": ""}
+    for span_s in (60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0, 3600.0):
+        pool.match(1)
+        assert set_aside(pool) == (EXECUTE,)
+        pool.run(span_s - 5.0)
+        assert set_aside(pool) == (EXECUTE,)
+        pool.central.messages.clear()
+        pool.run(10.0)
+        assert set_aside(pool) == ()
+        assert any(isinstance(each, RequestCycle) for each in pool.central.messages), "its slots may be good again"
+    pool.execute.lies = {}
+    pool.match(1)
+    assert set_aside(pool) == ()
+    assert pool.status(cluster) == JobStatus.RUNNING
+    pool.execute.lies = {"secret": ""}
+    pool.match(1)
+    pool.run(65.0)
+    assert set_aside(pool) == (), "a grant that was good has cleared it"
 
 
 @pytest.mark.parametrize("usage", [

@@ -36,6 +36,7 @@ __all__ = ["PUT_OFF", "SHARE_USED_UP", "MatchSettings", "Matchmaker", "Pick", "R
 
 PREEMPT_FOR_PRIORITY, PREEMPT_FOR_RANK = 0, 1
 OUT_OF_REACH = "do not answer your schedd"
+DISBELIEVED = "gave your schedd grants that it does not believe (its log says why)"
 SHARE_USED_UP = "the submitter's share of the pool is used up"
 PUT_OFF = "the submitter's requests took too long in this cycle (NEGOTIATOR_MAX_TIME_PER_SUBMITTER)"
 NOT_COUNTED = "do not fit your job"
@@ -63,7 +64,7 @@ class Request:
         fitted, looked_at: how many candidates fitted when it was first looked at, of how many.
         causes: slots by why they do not fit.
         limits: the concurrency limits that each of its jobs holds.
-        avoided: startds that the schedd cannot reach.
+        avoided: startds that the schedd cannot reach; disbelieved: those whose grants it does not believe.
         hurried: the budget ended the look at the candidates.
         costs: what the job takes, by the resources a slot counts, where that does not depend on the slot.
     """
@@ -82,6 +83,7 @@ class Request:
     costs: dict[tuple[str, ...], Cost | None] = attrs.field(factory=dict)
     limits: Mapping[str, float] = attrs.field(factory=dict)
     avoided: frozenset[str] = frozenset()
+    disbelieved: frozenset[str] = frozenset()
     hurried: bool = False
     rank: Expr | None = None
     dependent: frozenset[frozenset[str]] = frozenset()
@@ -161,8 +163,8 @@ class Matchmaker:
                 request.causes[NOT_LENT] += 1
                 heappop(heap)
                 continue
-            if candidate.slot.startd in request.avoided:
-                request.causes[OUT_OF_REACH] += 1
+            if candidate.slot.startd in request.avoided or candidate.slot.startd in request.disbelieved:
+                request.causes[OUT_OF_REACH if candidate.slot.startd in request.avoided else DISBELIEVED] += 1
                 heappop(heap)
                 continue
             cost = self._cost(request, candidate)

@@ -240,7 +240,7 @@ class NegotiationCycle:
         requests = gathering.requests.setdefault(submitter.key, [])
         effects: list[Effect] = []
         constraint = self._match_settings.job_constraint
-        avoided = frozenset(message.avoided)
+        avoided, disbelieved = frozenset(message.avoided), frozenset(message.disbelieved)
         for each in message.requests:
             try:
                 ad = ClassAd.from_bytes(each.job_ad)
@@ -255,7 +255,7 @@ class NegotiationCycle:
             if each.count > 0 and (constraint is None or is_true(constraint.evaluate(ad))):
                 count = each.count if self.settings.use_counts else 1
                 requests.append(Request(each.autocluster, each.job_id, count, ad, submitter.name,
-                                        limits=limits_of(ad), avoided=avoided))
+                                        limits=limits_of(ad), avoided=avoided, disbelieved=disbelieved))
         taken = gathering.taken[submitter.key] = gathering.taken.get(submitter.key, 0) + len(message.requests)
         if message.cursor and taken < self.settings.most_requests:
             enough = 2 * len(self._matchmaker.candidates) + self.settings.list_size

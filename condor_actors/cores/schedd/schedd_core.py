@@ -198,6 +198,7 @@ class ScheddCore:
             "idle-claim": self.claims.idle_timeout,
             "release-again": self.claims.released.tell,
             "probe-startd": self.claims.unreachable.probe,
+            "aside-startd": self.claims.unreachable.aside_over,
             "policy": self.policy.round,
             "policy-slice": self.policy.slice,
             "submit-log": self.submissions.answer,

@@ -61,9 +61,8 @@ from condor_actors.numerals import job_numbers
 __all__ = ["ClaimTable", "RunStarter"]
 
 CROWD, CROWD_S = 250, 5.0
-"""So many claims that are asked for at once add so much to the patience: a cycle may match thousands of jobs, and the
-answers wait here for one another.  In steps, so that those of one cycle that fail do so together and wish for one other
-cycle."""
+"""So many claims that are asked for at once add so much to the patience: the answers wait here for one another.  In
+steps, so that those of one cycle that fail do so together and wish for one other cycle."""
 DOUBTED_PATIENCE_S = 5.0
 """For a match that was made before the negotiator heard of the doubt; its slot is kept for us longer than that, so the
 next cycle gives us another."""
@@ -244,10 +243,11 @@ class ClaimTable:
             grant = CheckedGrant(message, asked.match.slot_name, asked.match.startd_address)
         except BadGrant as error:
             text = f"the grant of {asked.match.slot_name} is not believed: {error}"
-            self._context.note(f"{asked.match.startd_address}: {text}", "warn")
+            self.unreachable.disbelieve(asked.match.startd_address, text)
             self._context.remember(asked.job, "refused", text)
             self._transitions.offer(asked.job)
             return
+        self.unreachable.believe(asked.match.startd_address)
         row = grant.row(asked.submitter, asked.job.cluster.user)
         claim = self._holding(row)
         claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")

@@ -84,8 +84,7 @@ class RequestPages:
         while listing.room > 0 and listing.next < len(listing.autoclusters):
             if len(found) >= question.limit or size > REQUEST_BYTES:
                 self._listings[key] = listing
-                return ResourceRequests(submitter=question.submitter, requests=tuple(found), cursor=str(listing.next),
-                                        avoided=self._unreachable.named())
+                return self._answer(question, found, str(listing.next))
             autocluster = listing.autoclusters[listing.next]
             listing.next += 1
             job = self._gangs.of_cluster_class(autocluster)
@@ -103,7 +102,11 @@ class RequestPages:
             found.append(ResourceRequest(autocluster=autocluster.number, job_id=job.name, count=count, job_ad=text))
         if listing.next < len(listing.autoclusters):
             self.cut.add(key[0])
-        return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self._unreachable.named())
+        return self._answer(question, found)
+
+    def _answer(self, question: NegotiateRequests, found: list[ResourceRequest], cursor: str = "") -> ResourceRequests:
+        return ResourceRequests(submitter=question.submitter, requests=tuple(found), cursor=cursor,
+                                avoided=self._unreachable.named(), disbelieved=self._unreachable.set_aside())
 
     def _of_gang(self, job: Job, autocluster: int, listing: Listing) -> Iterator[ResourceRequest]:
         """One request for each group of its nodes; machines of other pools are too far for one."""

@@ -1,4 +1,4 @@
-"""Startds that do not answer a schedd, which it does not want to be matched with.
+"""Startds that do not answer a schedd, or not credibly, with which it does not want to be matched.
 
 Theory: a machine that lost its power says no word; its ads outlive it by many minutes, and to the negotiator it looks
 as good as before.  Its schedds find out first: a question stays without an answer, or a run is lost whose starter was
@@ -12,12 +12,18 @@ trusted      a question without an answer, a run lost → doubted
 doubted      any answer, ``ClaimsKept`` → trusted, and a cycle is asked for; asked again every
              :data:`PROBE_S`, and after :data:`PROBES` times without an answer forgotten
 ===========  ===========================================================================================
+
+A startd whose grant is not believed (:mod:`.checked_grant`) does answer, and what it answers is no reason to trust it.
+It is *set aside* for a minute, and twice as long each time that the next grant is no better, up to an hour.  A grant
+that is believed clears it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+import attrs
 
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.messages.claim import RenewClaims
@@ -30,6 +36,18 @@ PROBE_PATIENCE_S = 10.0
 PROBES = 30
 """As long as an ad may outlive its machine; then the negotiator does not know it any more either."""
 MOST_NAMED = 1000
+ASIDE_S, LONGEST_ASIDE_S = 60.0, 3600.0
+"""So long a startd is set aside the first time, and at most."""
+MOST_ASIDE = 5000
+"""So many are remembered: those that were set aside last."""
+
+
+@attrs.define
+class _Aside:
+    """A startd that is set aside: how many times in a row, and until when."""
+
+    times: int = 0
+    until_s: float = 0.0
 
 
 class UnreachableStartds:
@@ -46,6 +64,7 @@ class UnreachableStartds:
         self.wish_cycle: Callable[[], None] = lambda: None
         self._context = context
         self._probes: dict[str, int] = {}
+        self._aside: dict[str, _Aside] = {}
 
     def __contains__(self, startd: object) -> bool:
         return startd in self._probes
@@ -53,6 +72,34 @@ class UnreachableStartds:
     def named(self) -> tuple[str, ...]:
         """The nodes of those that are doubted, at most :data:`MOST_NAMED`."""
         return tuple(self._probes)[:MOST_NAMED]
+
+    def set_aside(self) -> tuple[str, ...]:
+        """The nodes of those whose grants are not believed now, at most :data:`MOST_NAMED`."""
+        now_s = self._context.now_s
+        return tuple(startd for startd, aside in self._aside.items() if now_s < aside.until_s)[:MOST_NAMED]
+
+    def disbelieve(self, startd: str, why: str) -> None:
+        """What it has granted is not to be believed: no matches with it for a while that grows."""
+        aside = self._aside.pop(startd, _Aside())
+        now_s = self._context.now_s
+        if now_s > aside.until_s + LONGEST_ASIDE_S:
+            aside.times = 0
+        span_s = min(ASIDE_S * 2.0 ** min(aside.times, 10), LONGEST_ASIDE_S)
+        aside.times, aside.until_s = aside.times + 1, now_s + span_s
+        self._aside[startd] = aside
+        while len(self._aside) > MOST_ASIDE:
+            del self._aside[next(iter(self._aside))]
+        self._context.note(f"{startd}: {why}; no matches with it are wanted for {span_s:.0f} s", "warn")
+        self._context.timer(("aside-startd", startd), span_s)
+
+    def aside_over(self, startd: str) -> None:
+        """It may be tried again."""
+        if startd in self._aside:
+            self.wish_cycle()
+
+    def believe(self, startd: str) -> None:
+        """It has granted what was asked for."""
+        self._aside.pop(startd, None)
 
     def mark_unreachable(self, startd: str) -> None:
         """It may be gone."""

@@ -139,6 +139,15 @@ def test_slots_that_the_schedd_cannot_reach_are_left_to_others() -> None:
     assert (pick, causes["do not answer your schedd"]) == (None, 1)
 
 
+def test_slots_whose_grants_the_schedd_does_not_believe_are_left_to_others() -> None:
+    made, _ = matchmaker(slot_change("lies", MyAddress="<m:2>"))
+    wary = request()
+    wary.disbelieved = frozenset({"<m:2>"})
+    pick, causes = made.choose(wary, lambda weight: True, lambda candidate: True)
+    assert (pick, causes["gave your schedd grants that it does not believe (its log says why)"]) == (None, 1)
+    assert name_of(choose(made, request())) == "lies"
+
+
 def test_preemption_prefers_idle_slots_and_asks_both_priorities() -> None:
     rules = parse_expression("RemoteUserPrio > 1000")
     busy = slot_change("busy", State="Claimed", RemoteUser=BOB)
