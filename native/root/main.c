@@ -229,7 +229,6 @@ int main(int count, char **words)
         perror("condor_root: descriptors");
         return 2;
     }
-    open_user_database();
     keep_rights(&policy);
     for (;;) {
         struct pollfd waits[] = {{.fd = policy.socket, .events = POLLIN}, {.fd = signals, .events = POLLIN}};

@@ -99,6 +99,11 @@ static void failed(int status, const char *stage, const char *detail)
     _exit(LAUNCH_FAILED);
 }
 
+static const char *account_fault(void)
+{
+    return errno == ETIMEDOUT ? "the user database does not answer" : "the account";
+}
+
 static bool below_a_group(const struct policy *policy, const char *path)
 {
     if (strstr(path, "/.."))
@@ -184,10 +189,8 @@ void start_launcher(struct request *request)
     for (size_t i = 0; i < head.groups; i++)
         if (!join_group(request->policy, groups[i]))
             failed(errors, "cgroup", groups[i]);
-    expect_names(errors, CHILD_S);
     if (!become_account_with(request->policy, request->order.uid, launch_rights, true, &stage))
-        failed(errors, stage, "the account");
-    names_are_known();
+        failed(errors, stage, account_fault());
     int launcher = arrange(request, head.targets, count, errors);
     as_new(request->policy, request->order.flags & OWN_PIDS);
     if (launcher >= 0)
@@ -244,11 +247,9 @@ void start_program(struct request *request, const struct program *program)
     (void)strtok_r(request->order.text, " ", &rest);
     for (char *word; (word = strtok_r(NULL, " ", &rest));)
         putenv(word);
-    expect_names(output, CHILD_S);
     if (program->as_root ? !use_rights(true)
                          : !become_account_with(request->policy, request->order.uid, guard_rights, true, &stage))
-        failed(output, stage, program->name);
-    names_are_known();
+        failed(output, stage, account_fault());
     setsid();
     as_new(request->policy, false);
     if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 || chdir("/") < 0 ||

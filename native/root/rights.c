@@ -5,11 +5,13 @@
 #include "../guards.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RIGHT(name) (1ull << CAP_##name)
@@ -142,101 +145,6 @@ void keep_rights(const struct policy *policy)
     }
 }
 
-/* The C library loads what answers for the user database when it is first asked: here, once, before there are orders;
- * else each process that is forked for one would do it.  What it answers is never kept: each asks for itself. */
-static void ask_for_root(void)
-{
-    gid_t groups[256];
-    int count = (int)COUNT(groups);
-    const struct passwd *root = getpwuid(0);
-    if (root)
-        (void)getgrouplist(root->pw_name, root->pw_gid, groups, &count);
-}
-
-static int complain_to UNGUARDED("written before the only signal that reads it") = -1;
-
-static void no_answer(int number)
-{
-    static const char line[] = "gid 110 the user database does not answer\n"; /* 110: ETIMEDOUT */
-    (void)number;
-    if (complain_to >= 0)
-        (void)!write(complain_to, line, sizeof line - 1);
-    _exit(LAUNCH_FAILED);
-}
-
-/* From here on this process ends, with a line on STATUS, unless the user database answers in time.  It is the handler
- * that ends it: the first process of a pid namespace does not die of what is left to the kernel. */
-void expect_names(int status, unsigned seconds)
-{
-    const struct sigaction action = {.sa_handler = no_answer};
-    sigset_t late;
-    sigemptyset(&late);
-    sigaddset(&late, SIGALRM);
-    complain_to = status;
-    sigaction(SIGALRM, &action, NULL);
-    alarm(seconds);
-    sigprocmask(SIG_UNBLOCK, &late, NULL);
-}
-
-void names_are_known(void)
-{
-    sigset_t late;
-    sigemptyset(&late);
-    sigaddset(&late, SIGALRM);
-    sigprocmask(SIG_BLOCK, &late, NULL);
-    alarm(0);
-    signal(SIGALRM, SIG_DFL);
-}
-
-/* Asked by a process that may be given up first: where the database does not answer, this program begins all the same. */
-void open_user_database(void)
-{
-    int status = -1;
-    pid_t pid = fork();
-    if (pid == 0) {
-        expect_names(-1, NAMES_S);
-        ask_for_root();
-        _exit(0);
-    }
-    if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        ask_for_root();
-}
-
-/* As the user database has it; a listed account without a name has the group of the list. */
-gid_t group_of(const struct policy *policy, uid_t uid)
-{
-    const struct passwd *found = getpwuid(uid);
-    if (found)
-        return found->pw_gid;
-    for (size_t i = 0; i < policy->account_count; i++)
-        if (policy->accounts[i].uid == uid)
-            return policy->accounts[i].gid;
-    return 0;
-}
-
-/* Groups first, as the user database has them.  Root's group is left out, and an account of it is none. */
-static bool take_groups(const struct policy *policy, uid_t uid)
-{
-    gid_t groups[256], gid = group_of(policy, uid);
-    int count = (int)COUNT(groups);
-    const struct passwd *found = getpwuid(uid);
-    if (!found) {
-        groups[0] = gid;
-        count = 1;
-    } else if (getgrouplist(found->pw_name, gid, groups, &count) < 0) {
-        return false;
-    }
-    if (gid == 0) {
-        errno = ESRCH;
-        return false;
-    }
-    int kept = 0;
-    for (int i = 0; i < count; i++)
-        if (groups[i] != 0)
-            groups[kept++] = groups[i];
-    return setgroups((size_t)kept, groups) == 0 && setresgid(gid, gid, gid) == 0;
-}
-
 static bool change_user(uid_t uid)
 {
     uid_t real, effective, saved;
@@ -244,6 +152,131 @@ static bool change_user(uid_t uid)
         return false;
     errno = EPERM;
     return real == uid && effective == uid && saved == uid && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+}
+
+/* What the user database says of an account. */
+struct names {
+    int32_t known, count;
+    gid_t gid, groups[256];
+};
+
+/* The database is asked by libraries that its configuration names, and they speak with other programs: in a process
+ * that has no right, no way back to one, and no descriptor but OUT, on which it answers.  It has the pool's account,
+ * whose other processes can neither look into it nor trace it. */
+static void tell_names(const struct policy *policy, uid_t uid, int out) __attribute__((noreturn));
+
+static void tell_names(const struct policy *policy, uid_t uid, int out)
+{
+    struct names names = {.count = (int32_t)COUNT(names.groups)};
+    const gid_t gid = policy->pool_gid;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    sigset_t late;
+    sigemptyset(&late);
+    sigaddset(&late, SIGALRM);
+    if (!use_rights(true) || setgroups(1, &gid) < 0 || setresgid(gid, gid, gid) < 0 || !change_user(policy->pool_uid) ||
+        permitted_rights() != 0 || setresuid(0, 0, 0) == 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        _exit(LAUNCH_FAILED);
+    if (null < 0 || (out != 3 && dup2(out, 3) < 0) || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
+        syscall(SYS_close_range, 4, ~0u, 0) < 0)
+        _exit(LAUNCH_FAILED);
+    sigprocmask(SIG_UNBLOCK, &late, NULL);
+    alarm(2 * NAMES_S); /* for a parent that does not end with its order */
+    const struct passwd *found = getpwuid(uid);
+    if (found) {
+        int count = names.count;
+        names.known = 1;
+        names.gid = found->pw_gid;
+        if (getgrouplist(found->pw_name, found->pw_gid, names.groups, &count) < 0)
+            count = -1;
+        names.count = (int32_t)count;
+    }
+    _exit(write(3, &names, sizeof names) == (ssize_t)sizeof names ? 0 : LAUNCH_FAILED);
+}
+
+/* Reads all of an answer, in time. */
+static bool read_names(int in, struct names *names)
+{
+    struct timespec began, now;
+    size_t have = 0;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    while (have < sizeof *names) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        struct pollfd wait = {.fd = in, .events = POLLIN};
+        long left = NAMES_S - (now.tv_sec - began.tv_sec);
+        int ready = left > 0 ? poll(&wait, 1, (int)left * 1000) : 0;
+        if (ready < 0 && errno == EINTR)
+            continue;
+        errno = ETIMEDOUT;
+        if (ready <= 0)
+            return false;
+        ssize_t got = read(in, (char *)names + have, sizeof *names - have);
+        errno = ESRCH;
+        if (got <= 0)
+            return false;
+        have += (size_t)got;
+    }
+    return true;
+}
+
+/* Asks in a process of its own; false: there is no answer, and errno says why. */
+static bool ask_names(const struct policy *policy, uid_t uid, struct names *names)
+{
+    int ends[2], status;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    pid_t pid = fork();
+    if (pid == 0)
+        tell_names(policy, uid, ends[1]);
+    close(ends[1]);
+    bool told = pid > 0 && read_names(ends[0], names);
+    int error = errno;
+    close(ends[0]);
+    errno = error;
+    if (!told)
+        return false;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    errno = ESRCH;
+    return names->count >= 0 && names->count <= (int32_t)COUNT(names->groups);
+}
+
+static gid_t listed_group(const struct policy *policy, uid_t uid)
+{
+    for (size_t i = 0; i < policy->account_count; i++)
+        if (policy->accounts[i].uid == uid)
+            return policy->accounts[i].gid;
+    return 0;
+}
+
+/* As the user database has it; a listed account without a name has the group of the list.  0: it has none. */
+gid_t group_of(const struct policy *policy, uid_t uid)
+{
+    struct names names = {0};
+    if (!ask_names(policy, uid, &names))
+        return 0;
+    return names.known ? names.gid : listed_group(policy, uid);
+}
+
+/* Groups first, as the user database has them.  Root's group is left out, and an account of it is none. */
+static bool take_groups(const struct policy *policy, uid_t uid)
+{
+    struct names names = {0};
+    if (!ask_names(policy, uid, &names))
+        return false;
+    if (!names.known) {
+        names.gid = names.groups[0] = listed_group(policy, uid);
+        names.count = 1;
+    }
+    const gid_t gid = names.gid;
+    if (gid == 0) {
+        errno = ESRCH;
+        return false;
+    }
+    int kept = 0;
+    for (int i = 0; i < names.count; i++)
+        if (names.groups[i] != 0)
+            names.groups[kept++] = names.groups[i];
+    return setgroups((size_t)kept, names.groups) == 0 && setresgid(gid, gid, gid) == 0;
 }
 
 /* For good, and with nothing left: the kernel takes every right of a process that stops being root. */

@@ -30,8 +30,8 @@ enum {
     MAX_HELD = 64,      /* input devices */
     DEVICE_BYTES = 64,
     MAX_SHEET_BYTES = 4 << 20,
-    CHILD_S = 20,     /* how long an open may take */
-    NAMES_S = 5,     /* how long the user database may take when this program begins */
+    CHILD_S = 25,     /* how long an open may take, with the question about its account */
+    NAMES_S = 20,     /* how long the user database may take to answer about an account */
     WALK_S = 600,     /* how long a walk through a tree of files may take */
     DEEPEST = 500,    /* how deep a tree is walked */
     LAUNCH_FAILED = 127,
@@ -118,9 +118,6 @@ bool folder_allowed(const struct policy *policy, int folder);
 /* rights.c: capabilities, the filter, changes of identity. */
 void keep_rights(const struct policy *policy);
 bool use_rights(bool on);
-void open_user_database(void);
-void expect_names(int status, unsigned seconds);
-void names_are_known(void);
 gid_t group_of(const struct policy *policy, uid_t uid);
 bool become_account(const struct policy *policy, uid_t uid, const char **stage);
 bool become_account_with(const struct policy *policy, uid_t uid, uint64_t rights, bool for_exec, const char **stage);

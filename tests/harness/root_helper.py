@@ -10,7 +10,7 @@ import select
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,17 +46,19 @@ class Helper:
 
     Args:
         policy: further words of it; with ``exact`` all that there are.
+        environment: further variables of it.
     """
 
     def __init__(self, *policy: str, orders: str = "start,open,signal,give,take,remove,measure",
-                 accounts: Sequence[int] = (ALICE, BOB), exact: bool = False) -> None:
+                 accounts: Sequence[int] = (ALICE, BOB), exact: bool = False,
+                 environment: Mapping[str, str] | None = None) -> None:
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket = mine
         listed = [word for uid in accounts for word in ("--account", str(uid), str(uid))]
         usual = [] if exact else [*listed, "--orders", orders, "--launcher", launcher_path()]
         self.process = subprocess.Popen(
             [program_path("condor_root"), str(its.fileno()), "--pool", str(POOL), str(POOL), *usual, *policy],
-            pass_fds=(its.fileno(),), env={"PATH": "/usr/bin:/bin"})
+            pass_fds=(its.fileno(),), env={"PATH": "/usr/bin:/bin", **(environment or {})})
         its.close()
         mine.settimeout(DEADLINE_S)
         self._number = 0

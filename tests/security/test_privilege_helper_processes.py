@@ -60,7 +60,7 @@ def test_the_first_process_of_a_namespace_is_the_account_as_well_and_no_other_fl
     answer, complaint, said = helper.start(
         ALICE, ["--first", "--isolate", "mount,pid", "--", "/bin/sh", "-c", script], flags=OWN_PIDS)
     seen, *lines = said.splitlines()
-    assert (answer.error, complaint, seen) == (0, "", "2 2")
+    assert (answer.error, complaint, seen) == (0, "", "2 3"), "the second was to ask for the account's groups"
     for name, *values in (line.replace(":", "").split() for line in lines):
         assert set(values) == ({str(ALICE)} if name in ("Uid", "Gid") else {"0" * 16}), name
     assert int(status_of(helper.process.pid)["CapEff"], 16) == 0  # it made the namespace, and has no rights again
