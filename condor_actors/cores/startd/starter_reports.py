@@ -125,6 +125,10 @@ class StarterReports:
         held = slot.claim
         held.cpu_s, held.memory_mib, held.disk_kib = message.cpu_s, message.memory_mib, message.disk_kib
         if message.activity in ("busy", "suspended"):
+            if held.job_id and message.job_id != held.job_id:  # one report of an end and the next start
+                self._finished(slot, held)
+                if slot.claim is not held:
+                    return
             if message.job_id != held.job_id:
                 self._turn.do(job_note(message.job_id, "begins", f"begins on {slot.name} ({held.record.submitter} of "
                                                                  f"{held.record.schedd_name})"))
@@ -138,11 +142,15 @@ class StarterReports:
             if message.by_user != slot.machine.user_suspended:
                 self._controller.apply(slot, op.UserSuspended(message.by_user))
         elif message.activity == "idle":
-            if held.job_id:
-                self._turn.do(job_note(held.job_id, "leaves", f"has left {slot.name}"))
-            held.job_id = ""
-            self._leases.idle(held)
-            self._controller.apply(slot, op.RunFinished())
+            self._finished(slot, held)
         elif message.activity == "closed":
             self._controller.apply(slot, op.ClaimCleared())
         self._publisher.changed(slot)
+
+    def _finished(self, slot: Slot, held: Claim) -> None:
+        """Nothing runs on a claim any more."""
+        if held.job_id:
+            self._turn.do(job_note(held.job_id, "leaves", f"has left {slot.name}"))
+        held.job_id = ""
+        self._leases.idle(held)
+        self._controller.apply(slot, op.RunFinished())

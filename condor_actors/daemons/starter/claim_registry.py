@@ -60,6 +60,8 @@ __all__ = ["ActiveClaim", "ClearAgain", "StarterHost"]
 
 SWEEP_S = 60.0
 KILL_AGAIN_S = 0.2
+TELL_S = 0.02
+"""How late the startd may hear of what runs on a claim."""
 FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim, LowerClaim, SayHello)
 HELLO_TIMEOUT_S = 20.0
 CRASHED = "its turn raised an error"
@@ -305,9 +307,9 @@ class StarterHost(Actor):
                           else CheckpointRun(run_id=run_id, reason=PERIODIC))
 
     def _mark(self, claim_id: str) -> None:
-        """Tell the startd at the end of this iteration; changes in between are one message."""
+        """Tell the startd in a moment: the end of a run and the start of the next one are one message."""
         if not self._dirty:
-            self.context.set_timer("tell", 0.0)
+            self.context.set_timer("tell", TELL_S)
         self._dirty.add(claim_id)
 
     def _tell_startd(self) -> None:

@@ -10,7 +10,7 @@ from condor_actors.cores.startd.claims.claim import DropClaim
 from condor_actors.cores.startd.slot_resources import plan_slots
 from condor_actors.cores.startd.slots import Slots, SlotSettings, parse_policy
 from condor_actors.cores.startd.startd_events import EndStartd, Hide, Observed, Show
-from condor_actors.effects import Persist
+from condor_actors.effects import Note, Persist
 from condor_actors.messages.admin import CancelDrain, Drain, IdleReading, VacateSlots
 from condor_actors.messages.claim import (
     ClaimActivity,
@@ -60,6 +60,23 @@ def test_busy_idle_and_suspended_by_policy() -> None:
     assert startd.sent(STARTER) == [ContinueClaim(claim_id=granted.claim_id)]
     startd.hear(ClaimActivity(claim_id=granted.claim_id, activity="idle"), STARTER)
     assert startd.place() == op.CLAIMED
+
+
+def test_an_end_and_the_next_start_may_be_one_report() -> None:
+    startd = Startd({"MAXJOBRETIREMENTTIME": "3600"}, num_slots=1)
+    granted = startd.claim()
+    startd.busy(granted, "1.0")
+    startd.tell(Observed(total_load=0.0, own_load=0.0), later_s=5.0)
+    startd.busy(granted, "2.0")
+    texts = [effect.text for effect in startd.out if isinstance(effect, Note)]
+    assert [any(word in text for text in texts) for word in ("has left slot1", "begins on slot1")] == [True, True]
+    held = startd.slot().claim
+    assert (startd.place(), held.job_id, held.jobs, held.job_began_s) == (op.BUSY, "2.0", 2, startd.now_s)
+    startd.hear(Drain(how="graceful"))
+    assert startd.place() == op.RETIRING
+    startd.busy(granted, "3.0")  # begun before the schedd knew
+    assert startd.place() == op.KILLING
+    assert [type(message) for message in startd.sent(STARTER)] == [CloseClaim]
 
 
 def test_slots_that_do_not_mind_the_keyboard_look_idle_longer() -> None:
