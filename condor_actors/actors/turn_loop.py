@@ -110,7 +110,7 @@ class TurnLoop:
         while ready and budget > 0 and self._clock.seconds() < end_s:
             cell = ready.popleft()
             budget -= self._run_some(cell, end_s)
-            if cell.inbox and cell.actor is not None:
+            if cell.inbox.count and cell.actor is not None:
                 ready.append(cell)
             else:
                 cell.queued = False
@@ -123,7 +123,7 @@ class TurnLoop:
         taken = 0
         inbox = cell.inbox
         now_s = self._clock.seconds()
-        while inbox and taken < TURNS_PER_ACTOR and cell.actor is not None and now_s < end_s:
+        while inbox.count and taken < TURNS_PER_ACTOR and cell.actor is not None and now_s < end_s:
             turn = inbox.take()
             taken += 1
             if turn[2] and turn[2] < now_s:
