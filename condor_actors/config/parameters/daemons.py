@@ -98,6 +98,12 @@ ROWS = (
         ("text", "json"),
         change="restart",
     ),
+    boolean(
+        "LOG_TO_JOURNAL",
+        False,
+        "Whether what daemons log goes to systemd's journal, too, with the number of the job in the field CONDOR_JOB.",
+        change="restart",
+    ),
     text("MASTER_NAME", None, "The name of this master's ad, when a machine has several."),
     seconds(
         "MASTER_BACKOFF_CONSTANT",

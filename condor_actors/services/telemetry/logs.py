@@ -3,7 +3,7 @@
 ``<SUBSYS>_LOG`` names another file, ``MAX_<SUBSYS>_LOG`` and ``MAX_NUM_<SUBSYS>_LOG`` say when it is put aside and how
 many are kept, ``LOG_FORMAT = json`` makes each line a JSON object with the event's fields, and ``D_FULLDEBUG`` in
 ``ALL_DEBUG``, ``<SUBSYS>_DEBUG`` or ``DEFAULT_DEBUG`` tells everything. Twisted's own remarks on sockets that open and
-close are left to that.
+close are left to that. ``LOG_TO_JOURNAL`` sends the same events to systemd's journal as well (:mod:`.journal`).
 
 Theory: a daemon writes a line for each step of each job, so a line has to be cheap and their number bounded.  Which
 events count is a comparison of two numbers, the text of a second's time stamp is made once, and of one kind of event a
@@ -35,6 +35,8 @@ from zope.interface import implementer, provider
 
 from condor_actors.config import Config
 from condor_actors.own_files import open_own
+from condor_actors.services.telemetry.event_text import text_of
+from condor_actors.services.telemetry.journal import JournalLog
 
 BURST = 1_000
 """Lines of one kind in one second; what is beyond that is counted."""
@@ -100,15 +102,7 @@ class Lines:
         if second != self._second:
             self._second, self._stamp = second, datetime.fromtimestamp(second).strftime("%m/%d/%y %H:%M:%S")
         word = WORDS.get(event.get("log_level", LogLevel.info), "")
-        if event.get("log_format") == "{text}":
-            return f"{self._stamp} {word}{one_line(str(event.get('text')))}"
-        text = eventAsText(event, includeSystem=False, includeTimestamp=False)
-        return f"{self._stamp} {word}{text if 'log_failure' in event else one_line(text)}"
-
-
-def one_line(text: str) -> str:
-    """A text as one line that does nothing to a terminal: much of what is logged was said by strangers."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
+        return f"{self._stamp} {word}{text_of(event)}"
 
 
 def as_json(event: LogEvent) -> str:
@@ -151,6 +145,25 @@ class GivenLog:
 
     def close(self) -> None:
         """Nothing: it is the process's standard error as well."""
+
+
+@implementer(ILogObserver)
+class Both:
+    """Gives events to a log and to the journal."""
+
+    def __init__(self, log: RotatingLog | GivenLog, journal: JournalLog) -> None:
+        self._log = log
+        self._journal = journal
+
+    def __call__(self, event: LogEvent) -> None:
+        """One event."""
+        self._log(event)
+        self._journal(event)
+
+    def close(self) -> None:
+        """End both."""
+        self._log.close()
+        self._journal.close()
 
 
 @implementer(ILogObserver)
@@ -266,8 +279,9 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "", into: int | 
     path = Path(own) if own else config.path("LOG") / log_name(daemon)
     form = as_json if config.text("LOG_FORMAT") == "json" else Lines()
     max_bytes = config.size(f"MAX_{subsystem}_LOG") or None
-    log: RotatingLog | GivenLog = GivenLog(into, form) if into is not None else RotatingLog(
+    file: RotatingLog | GivenLog = GivenLog(into, form) if into is not None else RotatingLog(
         path.with_name(path.name + suffix), max_bytes, config.integer(f"MAX_NUM_{subsystem}_LOG"), form)
+    log = Both(file, JournalLog(daemon)) if config.boolean("LOG_TO_JOURNAL") else file
     everything = config.is_debugged(subsystem)
     bursts = None if everything else Bursts(log, later or _by_reactor)
     observer = Threshold(bursts or log, everything)
