@@ -36,7 +36,8 @@ class Journal:
             ["unshare", "-m", "sh", "-c", "mount -t tmpfs none /run && mkdir -p /run/systemd/journal /run/log/journal "
              "&& echo ready && exec sleep infinity"], stdout=subprocess.PIPE, text=True)
         assert self.keeper.stdout is not None
-        assert self.keeper.stdout.readline() == "ready\n"
+        with self.keeper.stdout as said:
+            assert said.readline() == "ready\n"
         self.daemon = self._started()
 
     def inside(self, *words: str) -> list[str]:
@@ -98,10 +99,9 @@ def test_a_jobs_story_is_found_by_its_number_and_a_dead_journal_costs_nothing() 
         try:
             cluster = pool.submit(JOB.format(count=1))
             pool.wait()
-            who = until(lambda: found if len(found := {
-                line["SYSLOG_IDENTIFIER"] for line in journal.lines(f"CONDOR_JOB={cluster}.0")}) >= 3 else None,
+            until(lambda: {line["SYSLOG_IDENTIFIER"] for line in journal.lines(f"CONDOR_JOB={cluster}.0")} >= {
+                "condor-schedd", "condor-shadow-host", "condor-starter-host"},
                 lambda: f"lines of three daemons: {journal.lines()[-20:]}")
-            assert who == {"condor-schedd", "condor-shadow-host", "condor-starter-host"}
             texts = [line["MESSAGE"] for line in journal.lines(f"CONDOR_JOB={cluster}.0")]
             assert all(text.startswith(f"{cluster}.0: ") for text in texts)
             assert any("submitted" in text for text in texts)
