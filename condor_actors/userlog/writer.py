@@ -62,14 +62,11 @@ LATELY_S = 1.0
 
 LATELY_LOGS = 1_000
 
-XML_HEAD = 6
-"""How many lines of an element say which event it is."""
-
 _HEADER = re.compile(
     rb"^\d{3} \(\d+\.\d+\.\d+\) (?P<text>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) .*$"
     rb'|^<c>\n    <a n="MyType">.*\n    <a n="EventTypeNumber">.*\n'
     rb'    <a n="EventTime"><s>(?P<xml>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+</s></a>\n'
-    rb'    <a n="Cluster">.*\n    <a n="Proc">.*$', re.MULTILINE)
+    rb'    <a n="Cluster">.*\n    <a n="Proc">.*(?:\n    <a n="Subproc">.*\n    <a n="Type">.*)?$', re.MULTILINE)
 """What tells an event from all others of a log: its first line, or the first lines of its element."""
 
 
@@ -112,14 +109,21 @@ class LogFiles:
 
 @attrs.frozen
 class _Event:
-    """An event's text; ``maybe_s``: when it happened, if it may have been written before a crash."""
+    """An event's text.
+
+    Attributes:
+        maybe_s: when it happened, if it may have been written before a crash; with ``is_once``: since when it can have
+            been written, with any date and in other words.
+    """
 
     text: str
     maybe_s: float | None
+    is_once: bool = False
 
     @property
     def header(self) -> str:
-        return "\n".join(self.text.split("\n", XML_HEAD)[:XML_HEAD if self.text.startswith("<c>\n") else 1])
+        found = _HEADER.match(self.text.encode("utf-8", "surrogateescape"))
+        return found[0].decode("utf-8", "surrogateescape") if found is not None else self.text
 
 
 @attrs.define(eq=False)
@@ -173,20 +177,22 @@ class UserLogs:
         self._next_s = 0.0
 
     def write(self, event: int, cluster: int, procs: Iterable[int], when_s: float, facts: ClassAd, *,
-              maybe_written: bool = False) -> None:
+              maybe_written: bool = False, once_since_s: float = 0.0) -> None:
         """Write an event of these jobs with the next group.
 
         Args:
             maybe_written: look at the log's end first, and leave out what is there.
+            once_since_s: then leave it out also where the log has one like it of another date, which is not earlier
+                than this; 0: it has its date.
         """
         is_xml = facts.get_bool("UserLogUseXML")
         forms = (event_xml, information_xml) if is_xml else (event_text, information_text)
-        maybe_s = when_s if maybe_written else None
+        maybe_s = (once_since_s or when_s) if maybe_written else None
         procs = tuple(procs)
         for path in log_paths(facts):
             log = self._logs.setdefault(path, _Log(path))
-            log.waiting += [_Event("".join(each(event, cluster, proc, when_s, facts) for each in forms), maybe_s)
-                            for proc in procs]
+            log.waiting += [_Event("".join(each(event, cluster, proc, when_s, facts) for each in forms), maybe_s,
+                                   once_since_s > 0) for proc in procs]
             log.said += len(procs)
             if self._call is None:
                 self._call = self._clock.callLater(MOMENT_S, self.flush)
@@ -365,9 +371,14 @@ def _write_group(files: LogFiles, path: str, group: _Group, lock: bool, sync: bo
     earliest_s = min([event.maybe_s for event in group.events if event.maybe_s is not None], default=None)
     if earliest_s is not None:
         seen = set(_headers_since(files, path, earliest_s - MARGIN_S))
+        last = dict(sorted(_parted(header) for header in seen)) if any(each.is_once for each in group.events) else {}
         events = []
         for event in group.events:
-            if event.maybe_s is None or event.header not in seen:
+            if event.maybe_s is not None and event.is_once:
+                told = last.get(_parted(event.header)[0], "") >= _day(event.maybe_s)
+            else:
+                told = event.maybe_s is not None and event.header in seen
+            if not told:
                 events.append(event.text)
                 seen.add(event.header)
         group.data = group.unwritten + "".join(events).encode("utf-8", "surrogateescape")
@@ -375,9 +386,23 @@ def _write_group(files: LogFiles, path: str, group: _Group, lock: bool, sync: bo
         files.append(path, group.data, lock=lock, sync=sync)
 
 
+def _day(when_s: float) -> str:
+    return datetime.fromtimestamp(int(when_s)).isoformat(" ")  # noqa: DTZ006 - logs show local time
+
+
+def _parted(header: str) -> tuple[str, str]:
+    """What an event is and whose, and its date."""
+    found = _HEADER.match(header.encode("utf-8", "surrogateescape"))
+    if found is None:
+        return header, ""
+    if found["text"]:
+        return header[: found.start("text")], found["text"].decode()
+    return header.replace(found["xml"].decode(), ""), found["xml"].decode().replace("T", " ")
+
+
 def _headers_since(files: LogFiles, path: str, earliest_s: float) -> Sequence[str]:
     """The first lines of a log's events, from the end back to the first that is earlier."""
-    first = datetime.fromtimestamp(int(earliest_s)).isoformat(" ").encode()  # noqa: DTZ006 - logs show local time
+    first = _day(earliest_s).encode()
     try:
         with files.open(path) as stream:
             size = BLOCK_BYTES

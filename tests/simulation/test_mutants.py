@@ -136,7 +136,7 @@ def ends_are_told_once(patch: pytest.MonkeyPatch) -> None:
 def log_is_not_read_before_it_is_written_again(patch: pytest.MonkeyPatch) -> None:
     write = UserLogs.write
 
-    def blind(self: UserLogs, *arguments: Any, maybe_written: bool = False) -> None:
+    def blind(self: UserLogs, *arguments: Any, maybe_written: bool = False, once_since_s: float = 0.0) -> None:
         write(self, *arguments)
 
     patch.setattr(UserLogs, "write", blind)

@@ -12,13 +12,14 @@ import attrs
 
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import HoldCode
+from condor_actors.messages.envelope import Address
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.shadow_host import RunEnded, RunUpdated
 
 __all__ = [
     "BlobsFailed", "BlobsSent", "BringOutputs", "InputsFailed", "InputsReady", "Log", "OutputsFailed", "OutputsHome",
-    "OutputsNewer", "PrepareInputs", "Report", "ScheddBack", "SendBlobs", "Settled", "ShadowState", "Watch",
-    "WriteStreams",
+    "OutputsNewer", "PrepareInputs", "Report", "ScheddBack", "SendBlobs", "SendLogged", "Settled", "ShadowState",
+    "Watch", "WriteStreams",
 ]
 
 
@@ -77,6 +78,16 @@ class Log(Effect):
     when_s: float = 0.0
     again: bool = False
     """True: another shadow of the run may have written it; look first."""
+    once_since_s: float = 0.0
+    """Then it is there if it is with any date from this one on; 0: with its own."""
+
+
+@attrs.frozen
+class SendLogged(Effect):
+    """Send a message when what was logged before is in the log: its receiver forgets what it could tell again."""
+
+    to: Address
+    message: Any
 
 
 @attrs.frozen

@@ -211,11 +211,19 @@ class ShadowRun:
     def note_began(self, when_s: float, scratch_dir: str = "") -> None:
         """The program began: it runs, or has ended."""
         self.began = True
+        self.count_start(when_s)
+        if 0 < self.counted_s < self.now_s - LATELY_S:
+            return
+        if self.has_inputs and self.order.reattach:
+            self.log_inputs_begin()
         if self.has_inputs:
             self.log_once(JobEventType.FILE_TRANSFER, when_s, TransferStep=FileTransferEventType.IN_FINISHED)
-        self.count_start(when_s)
-        if not 0 < self.counted_s < self.now_s - LATELY_S:
-            self.log_once(JobEventType.EXECUTE, when_s, CondorScratchDir=scratch_dir)
+        self.log_once(JobEventType.EXECUTE, when_s, CondorScratchDir=scratch_dir)
+
+    def log_inputs_begin(self) -> None:
+        """Its inputs are on their way, since a date that all shadows of the run know."""
+        self.log_once(JobEventType.FILE_TRANSFER, self.job.get_float("JobCurrentStartDate") or self.now_s,
+                      TransferStep=FileTransferEventType.IN_STARTED)
 
     def note_pause(self, since_s: float, stands: bool, processes: int) -> None:
         """It stands still, or goes on again."""
@@ -273,7 +281,9 @@ class ShadowRun:
         """The run is lost to its shadow, or never was more than an order."""
         known = self.began or self.order.reattach
         if known:
-            self.log(JobEventType.JOB_RECONNECT_FAILED, DisconnectReason=reason)
+            self.out.append(Log(  # the date of a run's end is each shadow's own
+                JobEventType.JOB_RECONNECT_FAILED, _sentences({"DisconnectReason": reason}), again=self.order.reattach,
+                once_since_s=self.job.get_int("JobCurrentStartDate") + 1))
         self.end("lost" if known else "failed", reason, claim_usable=False)
 
     def go_apart(self, reason: str) -> None:

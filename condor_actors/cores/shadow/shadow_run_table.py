@@ -21,6 +21,7 @@ from condor_actors.cores.shadow.shadow_events import (
     Report,
     ScheddBack,
     SendBlobs,
+    SendLogged,
     Settled,
     ShadowState,
     WriteStreams,
@@ -67,7 +68,7 @@ def _activate(run: ShadowRun, event: InputsReady) -> None:
         run.attributes["DataflowJobSkipped"] = False
     run.has_inputs = bool(event.entries or event.manifest_digest)
     if run.has_inputs:
-        run.log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.IN_STARTED)
+        run.log_inputs_begin()
     run.sent_bytes = sum(entry.size_bytes for entry in event.entries)
     if run.too_much("MaxTransferInputMB", run.sent_bytes, "input", HoldCode.MAX_TRANSFER_INPUT_SIZE_EXCEEDED):
         return
@@ -205,13 +206,13 @@ def _saved_itself(run: ShadowRun, event: RunCheckpointed) -> None:
 def _checkpoint_home(run: ShadowRun, event: CheckpointHome) -> None:
     """Its work is kept, or cannot be."""
     run.keeping = 0
-    run.out.append(Send(run.starter, CheckpointKept(
-        run_id=run.order.run_id, number=event.number, problem=event.problem)))
     if not event.problem:
         run.attributes.update({"NumCkpts": run.job.get_int("NumCkpts") + event.number,
                                "LastCkptTime": int(run.now_s)})
         run.log_once(JobEventType.CHECKPOINTED, event.when_s, RunCheckpointBytes=event.size_bytes)
         run.tell("")
+    run.out.append(SendLogged(run.starter, CheckpointKept(
+        run_id=run.order.run_id, number=event.number, problem=event.problem)))
 
 
 def _say_again(run: ShadowRun, event: ScheddBack) -> None:

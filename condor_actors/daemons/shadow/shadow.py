@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from twisted.internet.defer import DeferredList, succeed
@@ -29,6 +29,7 @@ from condor_actors.cores.shadow.shadow_events import (
     PrepareInputs,
     Report,
     SendBlobs,
+    SendLogged,
     Settled,
     ShadowState,
     Watch,
@@ -227,6 +228,9 @@ class Shadow(CoreActor):
             self._streams.when_written(lambda: self._outputs.bring(effect))  # they are outputs too
         elif isinstance(effect, KeepCheckpoint):
             self._outputs.keep_checkpoint(effect)
+        elif isinstance(effect, SendLogged):
+            send = self.context.as_turn(partial(self.context.tell, effect.to, effect.message))
+            self._edges.logs.when_written([self.core.job], send)
         elif isinstance(effect, WriteStreams):
             assert self._progress is not None
             delivery, self._progress = self._progress, None
@@ -241,13 +245,13 @@ class Shadow(CoreActor):
         if self._is_member and effect.event == JobEventType.EXECUTE:
             self._write(JobEventType.NODE_EXECUTE, effect.facts, effect.when_s, effect.again)
         if not self._is_member or self.core.job.get_int("Node") == 0 or effect.event not in OF_NODE_0:
-            self._write(effect.event, effect.facts, effect.when_s, effect.again)
+            self._write(effect.event, effect.facts, effect.when_s, effect.again, effect.once_since_s)
 
     def write_event(self, event: int, more: dict[str, Any]) -> None:
         """Write an event that the job itself tells of."""
         self._write(event, more, 0.0, False)
 
-    def _write(self, event: int, more: dict[str, Any], when_s: float, again: bool) -> None:
+    def _write(self, event: int, more: dict[str, Any], when_s: float, again: bool, once_since_s: float = 0.0) -> None:
         facts = self.core.job.copy()
         facts.update({"ExecuteHost": self.core.order.starter_node,
                       "SlotName": self._slot.get_str("Name") or self.core.order.slot_name,
@@ -256,7 +260,7 @@ class Shadow(CoreActor):
         if event in (JobEventType.EXECUTE, JobEventType.NODE_EXECUTE):
             facts["ExecuteProps"] = self._execute_props()
         self._edges.logs.write(event, self._ids[0], [self._ids[1]], when_s or self.context.now_s(), facts,
-                               maybe_written=again)
+                               maybe_written=again, once_since_s=once_since_s)
 
     # ---- inputs
 

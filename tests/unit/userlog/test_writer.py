@@ -83,6 +83,24 @@ def test_a_log_of_both_forms_has_each_event_once(tmp_path: Path) -> None:
     assert (text.count("JobHeldEvent"), text.count("\n012 (")) == (4, 2)
 
 
+@pytest.mark.parametrize("xml", [False, True], ids=["text", "xml"])
+def test_an_event_that_a_run_has_once_is_known_with_another_date(tmp_path: Path, xml: bool) -> None:
+    """The next shadow of a run that is lost says so later, and in its own words; of the next run it is news."""
+    def lost(proc: int, when_s: float, reason: str, since_s: float) -> None:
+        facts = _facts(tmp_path, xml=xml)
+        facts["DisconnectReason"] = reason
+        logs = UserLogs(Clock(), sync=False)
+        logs.write(24, 7, [proc], when_s, facts, maybe_written=True, once_since_s=since_s)
+        logs.flush()
+
+    for proc, when_s, reason, since_s in (
+            (0, 5, "one", 1), (0, 9, "two", 1), (1, 9, "other job", 1), (0, 20, "next run", 10), (0, 21, "again", 10)):
+        lost(proc, WHEN_S + when_s, reason, WHEN_S + since_s)
+    text = (tmp_path / "job.log").read_text()
+    found = [reason for reason in ("one", "two", "other job", "next run", "again") if reason in text]
+    assert found == ["one", "other job", "next run"]
+
+
 class FullFiles(LogFiles):
     """A disk that can be full."""
 

@@ -10,13 +10,24 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.shadow.shadow_events import BlobsFailed, InputsReady, Log, Report, SendBlobs, Settled
+from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome
+from condor_actors.cores.shadow.shadow_events import (
+    BlobsFailed,
+    InputsReady,
+    Log,
+    Report,
+    SendBlobs,
+    SendLogged,
+    Settled,
+)
 from condor_actors.cores.shadow.shadow_run import NOTICE_S, ShadowRun
 from condor_actors.effects import Answer, Ask, Send, SetTimer
 from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import AskFailed, PeerDown, Refused, TimerFired
+from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import (
     Activated,
+    CheckpointKept,
     ContinueRun,
     OutputsReceived,
     Reattached,
@@ -265,9 +276,11 @@ SUSPENSIONS = (JobEventType.JOB_SUSPENDED, JobEventType.JOB_UNSUSPENDED)
 def test_what_a_dead_shadow_may_not_have_written_is_looked_for_and_written() -> None:
     """Its start, the files before it, and each time that it stood still."""
     bench = Bench()
+    bench.run.job["JobCurrentStartDate"] = 970
     bench.reattached(began_s=980.0, scratch_dir="/scratch", has_inputs=True, pauses=PAUSES)
     assert bench.logged(JobEventType.FILE_TRANSFER, JobEventType.EXECUTE, *SUSPENSIONS) == [
-        (JobEventType.FILE_TRANSFER, 980.0, True), (JobEventType.EXECUTE, 980.0, True),
+        (JobEventType.FILE_TRANSFER, 970.0, True), (JobEventType.FILE_TRANSFER, 980.0, True),
+        (JobEventType.EXECUTE, 980.0, True),
         (JobEventType.JOB_SUSPENDED, 990.0, True), (JobEventType.JOB_UNSUSPENDED, 995.0, True)]
 
 
@@ -305,3 +318,38 @@ def test_inputs_that_cannot_be_sent(local: bool, outcome: str) -> None:
     bench.tell(BlobsFailed(reason="no such file", local=local))
     assert bench.ends == [outcome]
     assert [message.how for message in bench.sent(StopRun)] == ["fast"]
+
+
+def test_the_first_shadow_gives_the_files_on_their_way_the_date_that_the_next_one_knows() -> None:
+    bench = Bench(reattach=False)
+    bench.run.job["JobCurrentStartDate"] = 970
+    bench.tell(InputsReady(entries=(FileEntry(path="a", kind="file", mode=0o644, inline=b""),)))
+    assert bench.logged(JobEventType.FILE_TRANSFER) == [(JobEventType.FILE_TRANSFER, 970.0, False)]
+
+
+def test_the_starter_forgets_a_checkpoint_when_its_event_is_written() -> None:
+    """It tells of it again to another shadow until then."""
+    bench = Bench(reattach=False)
+    bench.tell(InputsReady(entries=()))
+    bench.tell(Answer("activate", Activated(run_id="1.0#1")))
+    bench.tell(RunBegan(run_id="1.0#1", when_s=980.0, pid=7, scratch_dir="/scratch"))
+    bench.out.clear()
+    bench.tell(CheckpointHome(number=1, when_s=990.0, size_bytes=5))
+    assert [type(each) for each in bench.out if isinstance(each, (Log, Send, SendLogged))] == [Log, SendLogged]
+    assert [each.message for each in bench.out if isinstance(each, SendLogged)] == [
+        CheckpointKept(run_id="1.0#1", number=1)]
+
+
+@pytest.mark.parametrize("reattach", [True, False])
+def test_a_run_that_is_lost_is_looked_for_since_its_start(reattach: bool) -> None:
+    """A shadow before this one may have said so, with its own date."""
+    bench = Bench(reattach=reattach)
+    bench.run.job["JobCurrentStartDate"] = 970
+    if not reattach:
+        bench.tell(InputsReady(entries=()))
+        bench.tell(Answer("activate", Activated(run_id="1.0#1")))
+        bench.tell(RunBegan(run_id="1.0#1", when_s=980.0, pid=7, scratch_dir="/scratch"))
+        bench.tell(PeerDown(node="<e:1>", reason="cut"))
+    bench.tell(TimerFired(key="lease"))
+    assert [(each.again, each.once_since_s) for each in bench.out if isinstance(each, Log)
+            and each.event == JobEventType.JOB_RECONNECT_FAILED] == [(reattach, 971)]
