@@ -15,6 +15,8 @@ from condor_actors.messages.references.urls import FETCHED, scheme_of, travels_a
 __all__ = ["MOST_SENT", "STDERR", "STDOUT", "OutputUrls", "remaps_of"]
 
 STDOUT = "_condor_stdout"
+STARTER_LOG = ".starter.log"
+"""What the starter of a run has written for its user."""
 STDERR = "_condor_stderr"
 MOST_SENT = 10_000
 """Files of one run that go to URLs."""

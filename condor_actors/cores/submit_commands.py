@@ -98,6 +98,7 @@ retry_request_memory RetryRequestMemory; retry_request_memory_increase NextReque
 retry_request_memory_max MaxRequestMemory; retry_request_disk RetryRequestDisk;
 ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_output_and_error_on_restart DontAppend;
 machine_count; node_count; nodecount; manifest ManifestDesired; manifest_dir ManifestDir;
+starter_log JobStarterLog; starter_debug JobStarterDebug;
 max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle;
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
 docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch;
@@ -162,8 +163,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "universe alone, and no scripts are run around its nodes", "Use universe = parallel with machine_count."),
     ("checkpoint_destination CheckpointDestination", "checkpoints are kept by the submit machine",
      "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
-    ("starter_log JobStarterLog; starter_debug JobStarterDebug", "starters keep no log for the job",
-     "The event log (log = …) has what its user needs; the administrator of the machine has the starters' log."),
     ("primary_unix_group JobPrimaryUnixGroup", "a job runs with the account's own groups",
      "All its groups count for what it may read and write; give the folder for its results that group and the setgid "
      "bit (chgrp GROUP FOLDER; chmod g+s FOLDER), and new files there belong to the group."),
@@ -195,7 +194,7 @@ COMMANDS: tuple[SubmitCommand, ...] = (
 BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
-_BY_STARTER = frozenset({"wantioproxy", "manifestdesired", "manifestdir"})
+_BY_STARTER = frozenset({"wantioproxy", "manifestdesired", "manifestdir", "jobstarterlog"})
 """What the starter of a run does, which not every universe has."""
 MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | _BY_STARTER | {"jobuniverse", "gridresource"}
 """The attributes, lower case, that `objections` looks at."""

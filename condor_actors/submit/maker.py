@@ -113,6 +113,9 @@ def _automatic(context: BuildContext) -> None:
         context.set("WantFTOnCheckpoint", True)
     if context.get("JobStarterLog") is not None and context.get("JobStarterDebug") is None:
         context.set("JobStarterDebug", True)
+    elif context.get("JobStarterLog") is None and context.get("JobStarterDebug") not in (None, "", "false", "False"):
+        raise SubmitError("starter_debug says how much goes into the job's log of its starter, and it has none",
+                          command="starter_debug", remedy="say starter_log = FILE too")
     if context.interactive:
         context.set("InteractiveJob", True)
         if context.get("JobDescription") is None:

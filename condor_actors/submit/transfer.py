@@ -14,7 +14,7 @@ from condor_actors.submit.urls import check_urls
 SHOULD = {"yes": "YES", "true": "YES", "always": "YES", "no": "NO", "false": "NO", "never": "NO",
           "if_needed": "IF_NEEDED", "automatic": "IF_NEEDED"}  # fmt: skip
 _TRAVELLING = (("preserve_relative_paths", "PreserveRelativePaths"), ("output_directory", "OutputDirectory"),
-               ("manifest", "ManifestDesired"), ("manifest_dir", "ManifestDir"))
+               ("manifest", "ManifestDesired"), ("manifest_dir", "ManifestDir"), ("starter_log", "JobStarterLog"))
 WHEN = {"on_exit": "ON_EXIT", "on_exit_or_evict": "ON_EXIT_OR_EVICT", "on_success": "ON_SUCCESS",
         "always": "ON_EXIT_OR_EVICT", "never": "NEVER"}  # fmt: skip
 

@@ -277,3 +277,20 @@ def test_a_job_that_is_submitted_on_hold_has_no_hold_event(pool: PersonalPool) -
     numbers = [int(line[:3]) for line in (here / "log").read_text().splitlines() if line[3:5] == " ("]
     assert numbers[:2] == [JobEventType.SUBMIT, JobEventType.JOB_RELEASED]
     assert JobEventType.JOB_HELD not in numbers
+
+
+def test_the_starter_of_a_job_keeps_a_log_for_it(pool: PersonalPool) -> None:
+    here = folder(pool, "starter-log")
+    (here / "logs").mkdir()
+    open_to_jobs(here / "logs")
+    text = f"initialdir = {here}\noutput = out\nstarter_log = logs/$(level)\n" + shell("rm -f .starter.log; exit 3")
+    cluster = pool.submit("level = plain\n" + text + "transfer_output_files = \"\"\nqueue\n")
+    pool.submit("level = more\nstarter_debug = D_FULLDEBUG\nlog = log\n" + text + "queue\n")
+    pool.wait(str(here / "log"))
+    plain, more = ((here / "logs" / level).read_text() for level in ("plain", "more"))
+    for said in (f"{cluster}.0: on slot1@", "launches sh with 2 arguments", "the program runs, pid",
+                 "the program has ended with status 3"):
+        assert said in plain
+    assert "Prepared" not in plain
+    assert "preparing: Prepared" in more
+    assert not (here / ".starter.log").exists()

@@ -22,6 +22,7 @@ from condor_actors.cores.flocking import foreign_job
 from condor_actors.cores.output_destinations import STDERR, STDOUT, OutputUrls
 from condor_actors.cores.starter.chirp_session import ChirpSettings
 from condor_actors.cores.starter.container_spec import BadContainer, ContainerSpec, container_of
+from condor_actors.cores.starter.run_log import log_level
 from condor_actors.cores.transfer_plugins import BadPlugin, job_plugins
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 from condor_actors.messages.realm import parted
@@ -107,6 +108,7 @@ class RunSpec:
         appends: its output goes on where an evicted run's ended (DontAppend is false, ON_EXIT_OR_EVICT).
         keeps_paths: named outputs keep the folders of their names (PreserveRelativePaths).
         manifest: folder for the lists of its files (ManifestDesired, ManifestDir); empty: none are made.
+        log_level: how much of its starter's log goes home; empty: nothing.
         container: the image that is its root directory; None: it sees the machine's.
         own_folders: of the machine, that it has of its own instead (JobMountUnderScratch).
         urls: where its outputs go that do not go home.
@@ -152,6 +154,7 @@ class RunSpec:
     appends: bool = False
     keeps_paths: bool = False
     manifest: str = ""
+    log_level: str = ""
     container: ContainerSpec | None = None
     own_folders: tuple[str, ...] = ()
     urls: OutputUrls = attrs.field(factory=lambda: OutputUrls(ClassAd()), eq=False)
@@ -301,6 +304,7 @@ def read_spec(job: ClassAd) -> RunSpec:
         stack_bytes=stack if isinstance(stack, int) and not isinstance(stack, bool) and stack > 0 else None,
         remote_directory=_path(job, "RemoteIwd", ""), appends=appends_output(job),
         keeps_paths=job.get_bool("PreserveRelativePaths"), manifest=_manifest(job) if transfers else "",
+        log_level=log_level(job) if transfers else "",
         container=container,
         own_folders=() if standard else _own_folders(job), urls=OutputUrls(job if transfers else ClassAd()),
         plugins=_plugins(job) if transfers else {})

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from condor_actors.actors.workers import touching
 from condor_actors.classads import ClassAd
-from condor_actors.cores.output_destinations import STDERR, STDOUT, remaps_of
+from condor_actors.cores.output_destinations import STARTER_LOG, STDERR, STDOUT, remaps_of
 from condor_actors.daemons.shadow.file_trouble import file_trouble
 from condor_actors.durable import open_beside, sync_file_systems, sync_folder
 from condor_actors.messages.manifest import FileEntry
@@ -50,6 +50,7 @@ class OutputPlaces:
         self._kept = kept
         self._out = job.get_str("Out") or NULL
         self._err = job.get_str("Err") or NULL
+        self._starter_log = job.get_str("JobStarterLog")
         remaps = remaps_of(job.get_str("TransferOutputRemaps")) if not job.get_str("SUBMIT_Iwd") else {}
         self._remaps = {name: place for name, place in remaps.items() if not travels_as_url(place)}
 
@@ -60,6 +61,8 @@ class OutputPlaces:
             BadManifest: the path leads out of the sandbox.
         """
         check_path(path)
+        if path == STARTER_LOG and self._starter_log:
+            return os.path.join(self._iwd, self._starter_log)
         if self._kept is not None and self._keeps_streams:
             return os.path.join(self._kept, path)
         if path == STDOUT:

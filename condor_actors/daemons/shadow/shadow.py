@@ -230,7 +230,7 @@ class Shadow(CoreActor):
             self._outputs.keep_checkpoint(effect)
         elif isinstance(effect, SendLogged):
             send = self.context.as_turn(partial(self.context.tell, effect.to, effect.message))
-            self._edges.logs.when_written([self.core.job], send)
+            self._edges.logs.when_written(log_paths(self.core.job), send)
         elif isinstance(effect, WriteStreams):
             assert self._progress is not None
             delivery, self._progress = self._progress, None

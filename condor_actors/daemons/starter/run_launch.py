@@ -16,7 +16,7 @@ from condor_actors.machine.run.process_tree import MARK
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter
 
-__all__ = ["open_standard", "plan_of", "variables_of"]
+__all__ = ["open_standard", "plan_of", "said_of", "variables_of"]
 
 
 def open_standard(starter: Starter, opened: list[int]) -> tuple[int, int, int]:
@@ -89,3 +89,12 @@ def plan_of(starter: Starter, stdin: int, stdout: int, stderr: int) -> LaunchPla
         plan = edges.confined(bare, spec, sandbox, claim.devices.others)
     elsewhere = spec.remote_directory  # after the confinement: it opens nothing that is shut
     return attrs.evolve(plan, directory=os.path.join(directory, elsewhere)) if elsewhere else plan
+
+
+def said_of(plan: LaunchPlan) -> str:
+    """What a log says of a launch."""
+    words = (f"as {plan.account.name}" if plan.account is not None else "", f"in {plan.directory}",
+             f"niceness {plan.nice}" if plan.nice else "",
+             f"apart in {', '.join(plan.isolate)}" if plan.isolate else "")
+    return (f"launches {os.path.basename(plan.program)} with {len(plan.arguments)} arguments "
+            f"{', '.join(word for word in words if word)}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.python.failure import Failure
 
+from condor_actors.cores.output_destinations import STARTER_LOG
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.daemons.starter.output_uploads import OutputUploads
 from condor_actors.machine.run.job_manifest import record_outputs
@@ -78,14 +79,21 @@ class RunOutputs:
             return
         streams = starter.streams.paths
 
+        # of the job as a whole, not of its checkpoints
+        manifest = spec.manifest if not starter.core.checkpointing else ""
+        log = starter.run_log.data if spec.log_level and not starter.core.checkpointing else b""
+        besides = [name for name, is_made in ((manifest, manifest), (STARTER_LOG, log)) if is_made]
+
         def slowly() -> Any:
             sandbox.take_back()
-            if spec.manifest:
-                record_outputs(sandbox, spec.manifest)
-            return sandbox.gather(named, streams, complete=complete, keeps_paths=spec.keeps_paths, folder=spec.manifest)
+            if manifest:
+                record_outputs(sandbox, manifest)
+            if log:
+                sandbox.leave_log(STARTER_LOG, log)
+            return sandbox.gather(named, streams, complete=complete, keeps_paths=spec.keeps_paths, besides=besides)
 
         try:
-            if sandbox.lent or spec.manifest:
+            if sandbox.lent or besides:
                 raise HeavyManifest
             builder: Any = sandbox.gather(named, streams, complete=complete, light=True,
                                           keeps_paths=spec.keeps_paths)

@@ -11,7 +11,7 @@ frees it in that case.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -21,6 +21,7 @@ from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd, Expr
 from condor_actors.classads.language.expressions import stored
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.run_log import RunLog
 from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.daemons.starter.container_launch import prepare_layers, volumes_of
 from condor_actors.daemons.starter.hooks.run_hooks import RunHooks
@@ -29,7 +30,7 @@ from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_chirp import RunChirp
 from condor_actors.daemons.starter.run_files import read_run_file
 from condor_actors.daemons.starter.run_inputs import RunInputs
-from condor_actors.daemons.starter.run_launch import open_standard, plan_of, variables_of
+from condor_actors.daemons.starter.run_launch import open_standard, plan_of, said_of, variables_of
 from condor_actors.daemons.starter.run_outputs import RunOutputs
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.daemons.starter.shells import Shells
@@ -104,6 +105,7 @@ class Starter(Actor):
         self._inputs = RunInputs(self, message.inputs, message.inputs_digest)
         self._outputs = RunOutputs(self)
         self._lowered = False
+        self.run_log = RunLog(spec.log_level)
 
     @property
     def shadow(self) -> Address:
@@ -126,7 +128,9 @@ class Starter(Actor):
         self._begin()
         if self.missing:
             self.held.open_grant(Grant(store=self.held.blobs, writable=frozenset(self.missing)))
-        self.context.perform(self.core.start(self.context.now_s(), missing=bool(self.missing)))
+        self.run_log.say(f"{self.spec.job_id}: on {self.claim.slot_name}, {len(self.missing)} files are to come",
+                         self.context.now_s())
+        self._perform(self.core.start(self.context.now_s(), missing=bool(self.missing)))
 
     def _begin(self) -> None:
         """Answer the activation, and hear when the shadow's link breaks."""
@@ -188,10 +192,15 @@ class Starter(Actor):
 
     def decide(self, event: Any) -> None:
         """Let the core decide, perform what it says."""
-        self.context.perform(self.core.handle(event, self.context.now_s()))
+        self.run_log.say(f"{self.core.state.value}: {type(event).__name__}", self.context.now_s(), is_detail=True)
+        self._perform(self.core.handle(event, self.context.now_s()))
         self.hooks.look()
         if self._outputs.are_sent:
             self._outputs.look()
+
+    def _perform(self, effects: Sequence[Effect]) -> None:
+        self.run_log.note(effects, self.context.now_s())
+        self.context.perform(effects)
 
     def _shadow_asks(self, question: Delivery) -> None:
         """A shadow has not heard the answer to its activation; or is there again, maybe another one."""
@@ -297,7 +306,9 @@ class Starter(Actor):
             processes = self.processes = self.held.processes = self.edges.processes_for(claim, self.run_id)
             processes.share(self._share())
             self._began_s = self.context.now_s()
-            self._launched = self._launch(processes, self._plan(*streams))
+            plan = self._plan(*streams)
+            self.run_log.say(said_of(plan), self._began_s)
+            self._launched = self._launch(processes, plan)
         except OSError as error:
             self.decide(jr.StartFailed(f"Error from {claim.slot_name}: {error}"))
             return
@@ -313,7 +324,7 @@ class Starter(Actor):
         """The last that is done in the scratch directory before it is the job's."""
         spec = self.spec
         self.edges.make_places(sandbox, spec)
-        if spec.manifest:
+        if spec.manifest and not self.core.checkpoints:
             record_inputs(sandbox, spec.manifest, variables_of(self))
         if self.held.image is not None:
             prepare_layers(spec, sandbox, self.held.image, volumes_of(self.edges, self.job_ad))
@@ -381,6 +392,10 @@ class Starter(Actor):
 
     def _program_ended(self, ended: Ended) -> None:
         self._ended = ended
+        how = f"signal {ended.exit_signal}" if ended.exit_signal > 0 else f"status {ended.exit_code}"
+        self.run_log.say(f"the program has ended with {how}{', and dumped core' if ended.core_dumped else ''}; "
+                         f"{ended.user_cpu_s:.2f} s and {ended.system_cpu_s:.2f} s (system) of processor time",
+                         self.context.now_s())
         if self.core.state is jr.StarterState.STARTING:
             self._began()
         self.decide(jr.ProgramEnded(ended.exit_code, ended.exit_signal, ended.core_dumped))

@@ -26,7 +26,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def record_inputs(sandbox: Sandbox, folder: str, variables: Mapping[str, str]) -> None:
-    """List the files and variables that the job begins with, unless an earlier start of the run has done so.
+    """List the files and variables that the job begins with.
 
     Args:
         sandbox: not the job's yet; folder: a name in it.
@@ -34,16 +34,13 @@ def record_inputs(sandbox: Sandbox, folder: str, variables: Mapping[str, str]) -
     Raises:
         OSError: no space, or what came with the inputs is in the way.
     """
-    if sandbox.lent:
-        return
     with sandbox.rights():
         with contextlib.suppress(FileExistsError):
             os.mkdir(f"{sandbox.path}/{folder}", 0o700)
         place = os.open(f"{sandbox.path}/{folder}", _FOLDER)
         try:
-            if "in" not in os.listdir(place):
-                _write(place, "environment", iter([join_raw([f"{name}={value}" for name, value in variables.items()])]))
-                _write(place, "in", _names_in(sandbox.path))
+            _write(place, "environment", iter([join_raw([f"{name}={value}" for name, value in variables.items()])]))
+            _write(place, "in", _names_in(sandbox.path))
         finally:
             os.close(place)
 

@@ -35,7 +35,7 @@ PLUGIN_FILES = (".condor_plugin.in", ".condor_plugin.out", ".condor_plugin.said"
 """What a transfer plugin reads, its results, and its standard output and error."""
 OWN_FILES = frozenset({
     ".job.ad", ".machine.ad", "_condor_stdin", "condor_exec.exe", ".condor_creds", "_condor_stdout", "_condor_stderr",
-    ".docker_sock", ".condor_shell", ".chirp.config", *PLUGIN_FILES,
+    ".docker_sock", ".condor_shell", ".chirp.config", ".starter.log", *PLUGIN_FILES,
 })
 STREAM_FILES = ("_condor_stdout", "_condor_stderr")
 
@@ -148,11 +148,19 @@ class Sandbox:
         Raises:
             OSError: no space, or a folder of that name came with the inputs.
         """
+        self._leave(name, data, 0o400)
+
+    def leave_log(self, name: str, data: bytes) -> None:
+        """Put a file there when the job is over, in the place of whatever it has put there; a folder stays."""
+        with contextlib.suppress(OSError):
+            self._leave(name, data, 0o644)
+
+    def _leave(self, name: str, data: bytes, mode: int) -> None:
         path = f"{self.path}/{name}"
         with acting_as(self._me()):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o400)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
             try:
                 os.write(descriptor, data)
             finally:
@@ -257,7 +265,7 @@ class Sandbox:
 
     def gather(self, named: Sequence[str] | None, streamed: Iterable[str] = (), *, complete: bool = True,
                inline_limit_bytes: int | None = None, light: bool = False,
-               keeps_paths: bool = False, folder: str = "") -> ManifestBuilder:
+               keeps_paths: bool = False, besides: Collection[str] = ()) -> ManifestBuilder:
         """What goes home: named files, or everything at the top that is new or changed; and the program's output.
 
         Args:
@@ -267,7 +275,7 @@ class Sandbox:
             inline_limit_bytes: files over this do not ride inline.
             light: raise ``HeavyManifest`` when there is much to read.
             keeps_paths: named files keep the folders of their names.
-            folder: one that goes home besides, if it is there.
+            besides: names at the top that go home too, if they are there.
 
         Raises:
             MissingOutputs: named files are not there.
@@ -288,9 +296,10 @@ class Sandbox:
                 missing = [name for name in named if not self._add_named(builder, name, keeps_paths)]
                 if missing and complete:
                     raise MissingOutputs(missing)
-            if folder and folder not in (named or ()):
+            for name in besides:
                 with contextlib.suppress(LeadsOut):
-                    self._add_named(builder, folder, keeps_paths=False)
+                    if name not in (named or ()):
+                        self._add_named(builder, name, keeps_paths=False)
         return builder
 
     def _is_file(self, name: str) -> bool:

@@ -144,13 +144,13 @@ def test_a_macro_of_the_same_name_is_a_macro() -> None:
 
 
 def test_a_dry_run_tells_instead_of_refusing() -> None:
-    made = described(f"{START}starter_log = mine\nqueue\n", world(), refuses=False)
+    made = described(f"{START}suspend_job_at_exec = true\nqueue\n", world(), refuses=False)
     assert made.clusters
-    assert any("would be refused: starter_log" in warning for warning in made.warnings)
+    assert any("would be refused: suspend_job_at_exec" in warning for warning in made.warnings)
 
 
 @pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 10", 'GridResource = "ec2 https://a"',
-                                  "JobStarterLog = \"x\"", 'DockerImage = "x"'])
+                                  "SuspendJobAtExec = true", 'DockerImage = "x"'])
 def test_the_schedd_refuses_what_other_clients_send(text: str) -> None:
     ad = ClassAd.from_text(text)
     assert "would have no effect" in str(objection(ad, ad))
@@ -272,3 +272,11 @@ def test_objects_need_machines_that_speak_https() -> None:
     assert job.get_str("WantTransferPluginMethods") == "https"
     assert 'stringListIMember("https",TARGET.HasFileTransferPluginMethods)' in str(job.expression("Requirements"))
     assert (job.get_str("EC2AccessKeyId"), job.get_str("EC2SecretAccessKey")) == ("id", "secret")
+
+
+def test_a_level_for_a_log_that_the_job_does_not_have() -> None:
+    with pytest.raises(SubmitError, match="it has none") as caught:
+        described(f"{START}starter_debug = D_FULLDEBUG\nqueue\n", world())
+    assert caught.value.command == "starter_debug"
+    (job,) = jobs_of(f"{START}starter_log = own\nqueue\n", world())
+    assert (job.evaluate("JobStarterDebug"), job.get_str("ShouldTransferFiles")) == (True, "YES")
