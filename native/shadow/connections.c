@@ -92,9 +92,12 @@ static long connect_to(struct file *file, struct socket *listener, struct socket
     if (listener->state != SOCKET_LISTENS)
         return -ECONNREFUSED;
     const bool local = is_local_domain(socket);
-    uint32_t most = local ? (uint32_t)listener->backlog : MOST_BACKLOG; /* TCP's are asked again by the kernel */
+    const bool is_short = local && listener->backlog < MOST_WAITING; /* TCP's are asked again by the kernel */
+    const uint32_t most = is_short ? (uint32_t)listener->backlog : MOST_WAITING;
     if (listener->waiting_count > most)
         return local && file->wants_nonblocking ? -EAGAIN : PARKED;
+    if (socket->network->count >= MOST_SOCKETS) /* those that wait cost the program no descriptor */
+        return -ENFILE;
     if (!local && socket->state == SOCKET_FRESH) {
         struct socket_name own = *name;
         own.four.sin_port = 0; /* at the same place in both */

@@ -57,10 +57,18 @@ bool send_with_rights(struct socket *socket, int real, const struct iovec *parts
     return gone;
 }
 
-/* The open files of COUNT descriptors. NULL: *ERROR. */
-static struct rights *gather_rights(struct session *s, const uint8_t *numbers, uint32_t count, long *error)
+/* The open files of COUNT descriptors. NULL: *ERROR.
+ *
+ * A file that is on its way costs this process a descriptor, and the program none: so there are no more of a family's
+ * than one program may have open, and one message. */
+static struct rights *gather_rights(struct session *s, struct network *network, const uint8_t *numbers, uint32_t count,
+                                    long *error)
 {
-    struct rights *rights = calloc(1, sizeof *rights + count * sizeof(struct file *));
+    if (network->on_way > (uint32_t)s->most_files) {
+        *error = -ETOOMANYREFS;
+        return NULL;
+    }
+    struct rights *rights = rights_new(network, count);
     *error = rights ? 0 : -ENOMEM;
     for (uint32_t i = 0; rights && i < count; i++) {
         int32_t descriptor;
@@ -71,8 +79,7 @@ static struct rights *gather_rights(struct session *s, const uint8_t *numbers, u
             *error = -EBADF;
             return NULL;
         }
-        file_keep(file);
-        rights->files[rights->count++] = file;
+        rights_add(rights, file);
     }
     return rights;
 }
@@ -184,7 +191,7 @@ static long send_datagram(struct work *w, struct file *file, const struct parcel
         return error;
     if (is_local_domain(socket) && !is_abstract(&name) && (error = find_path(w, name.here.sun_path, &device, &inode)))
         return error;
-    struct rights *rights = p->rights ? gather_rights(w->session, p->numbers, p->rights, &error) : NULL;
+    struct rights *rights = p->rights ? gather_rights(w->session, socket->network, p->numbers, p->rights, &error) : NULL;
     if (error)
         return error;
     ssize_t sent = send_found(socket, &name, p, device, inode, &rights);
@@ -203,7 +210,7 @@ static long send_bytes(struct work *w, struct file *file, const struct parcel *p
         return -EINVAL;
     do {
         struct rights *rights =
-            p->rights && !w->progress ? gather_rights(w->session, p->numbers, p->rights, &error) : NULL;
+            p->rights && !w->progress ? gather_rights(w->session, socket->network, p->numbers, p->rights, &error) : NULL;
         if (error)
             return error;
         const bool headed = has_heads(socket);

@@ -293,7 +293,7 @@ static long fill_messages(struct socket *socket, struct reading *r, int into, st
         const uint8_t *numbers = get(r, head.rights * sizeof(uint32_t)), *bytes = numbers ? get(r, head.size) : NULL;
         if (!bytes || (has_heads(socket) && head.size < sizeof(struct packet_head)))
             return -EPROTO;
-        struct rights *rights = head.rights ? calloc(1, sizeof *rights + head.rights * sizeof(struct file *)) : NULL;
+        struct rights *rights = head.rights ? rights_new(socket->network, head.rights) : NULL;
         if (head.rights && !rights)
             return -ENOMEM;
         for (uint32_t i = 0; i < head.rights; i++) {
@@ -302,8 +302,7 @@ static long fill_messages(struct socket *socket, struct reading *r, int into, st
                 rights_drop(rights);
                 return -EPROTO;
             }
-            file_keep(file);
-            rights->files[rights->count++] = file;
+            rights_add(rights, file);
         }
         const struct iovec part = {(void *)(uintptr_t)bytes, head.size};
         ssize_t sent;

@@ -38,10 +38,28 @@ struct link *link_keep(struct link *link)
     return link;
 }
 
+/* For as many files as ROOM. NULL: there is no memory. */
+struct rights *rights_new(struct network *network, uint32_t room)
+{
+    struct rights *rights = calloc(1, sizeof *rights + room * sizeof(struct file *));
+    if (rights)
+        rights->network = network;
+    return rights;
+}
+
+/* One file more is on its way. */
+void rights_add(struct rights *rights, struct file *file)
+{
+    file_keep(file);
+    rights->files[rights->count++] = file;
+    rights->network->on_way++;
+}
+
 void rights_drop(struct rights *rights)
 {
     while (rights) {
         struct rights *next = rights->next;
+        rights->network->on_way -= rights->count;
         for (uint32_t i = 0; i < rights->count; i++)
             file_drop(rights->files[i]);
         free(rights);

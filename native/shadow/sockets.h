@@ -8,7 +8,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-enum { MOST_OPTIONS = 16, OPTION_ROOM = 16, MOST_BACKLOG = 4096, MOST_SOCKETS = 65536 };
+enum { MOST_OPTIONS = 16, OPTION_ROOM = 16, MOST_BACKLOG = 4096, MOST_WAITING = 256 /* each is a byte in a pair */ };
+enum { MOST_SOCKETS = 2 * MAX_FILES }; /* of a family, also those that wait to be accepted or are on their way */
 enum { SOCKET_FRESH, SOCKET_BOUND, SOCKET_LISTENS, SOCKET_CONNECTED, SOCKET_SHUT };
 
 /* An address as the program gave it or is told it. */
@@ -26,6 +27,7 @@ struct socket_name {
 /* Open files on their way beside a message, in whose place the kernel carries a mark. */
 struct rights {
     struct rights *next;
+    struct network *network; /* counts them */
     uint64_t at, size; /* on a stream: of the message's bytes */
     uint32_t count;
     struct file *files[];
@@ -73,6 +75,7 @@ struct network {
     pthread_mutex_t lock;
     struct socket *sockets; /* guarded by the lock, as is the next */
     uint32_t count, next_port;
+    atomic_uint on_way; /* open files beside messages: as the kernel counts a user's, see gather_rights */
 };
 
 /* In front of the bytes of each datagram: who sent it. So none is empty, which the kernel would show only once. */
@@ -107,6 +110,8 @@ void socket_discard(struct socket *socket);
 void socket_end(struct socket *socket);
 struct socket *socket_of(struct session *s, int64_t descriptor, long *error);
 struct link *link_keep(struct link *link);
+struct rights *rights_new(struct network *network, uint32_t room);
+void rights_add(struct rights *rights, struct file *file);
 void rights_drop(struct rights *rights);
 struct link *link_new(void);
 void link_drop(struct link *link);

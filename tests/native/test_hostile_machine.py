@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import array
 import os
+import resource
 import socket
 import struct
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ from tests.native.attacks import NATIVE
 from tests.native.test_job_root import HERE, Confined
 from tests.native.test_shadow_frames import ADOPT, EXIT, REQUEST, hello, open_descriptors, request
 
-EBADF, EINVAL, ENFILE, ENOSYS, EPROTO = -9, -22, -23, -38, -71
+EBADF, EAGAIN, EINVAL, ENFILE, ENOSYS, EPROTO, ETOOMANYREFS = -9, -11, -22, -23, -38, -71, -109
+MANY = 10_000
 CANCEL, DESCRIBE, IMAGE_BEGIN, IMAGE_END, HOLD, RELEASE, PATH_OF, TAKE, LIMIT_FILES, FACTS = (
     1001, 1006, 1008, 1009, 1011, 1012, 1017, 1021, 1023, 1019)
 NO_ANSWER = 0xFFFF
@@ -181,6 +183,63 @@ def test_the_wrong_order(peer: Machine, tmp_path: Path) -> None:
     assert peer.ask(request(EXIT, (0,)))[0] == 0
     assert peer.ask(hello())[0] == EPROTO
     assert sorted(path.name for path in tmp_path.iterdir()) == ["own"]
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """So many as the limits of a family need."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < MANY:
+        pytest.skip(f"a process may have {before[1]} descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], MANY), before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def all_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_open_files_that_it_sends_itself_and_closes(peer: Machine, many_descriptors: None) -> None:
+    """They cost the process at home a descriptor each, and the job none."""
+    assert peer.ask(request(LIMIT_FILES, (100,)))[0] == 0
+    before, sent = all_descriptors(), 0
+    pairs = [struct.unpack("<2i", peer.ask(request(53, (socket.AF_UNIX, socket.SOCK_STREAM, 0, 1)))[1])
+             for _ in range(20)]
+    result = 0
+    while result >= 0 or (result == EAGAIN and len(pairs) > 1):
+        if result == EAGAIN:
+            pairs.pop()
+        file = peer.call(257, HERE, ".", os.O_RDONLY | os.O_DIRECTORY, 0)
+        words = (pairs[-1][0], socket.MSG_DONTWAIT, 0, 1, 1)
+        result = peer.ask(request(46, words, struct.pack("<i", file) + b"x"))[0]
+        sent += result > 0
+        assert peer.ask(request(3, (file,)))[0] == 0
+        assert sent < 1000
+    assert result == ETOOMANYREFS
+    assert 90 < sent < 110
+    assert all_descriptors() - before < 2 * 20 + 110 + 10
+
+
+def test_connections_that_nobody_accepts_and_it_closes(peer: Machine, many_descriptors: None) -> None:
+    before, made, result = all_descriptors(), 0, 0
+    for number in range(40):
+        listener = peer.ask(request(41, (socket.AF_UNIX, socket.SOCK_STREAM, 0)))[0]
+        name = struct.pack("<H", socket.AF_UNIX) + b"\0listener%d" % number
+        assert peer.ask(request(49, (listener, len(name)), name))[0] == 0
+        assert peer.ask(request(50, (listener, 1 << 20)))[0] == 0
+        while result >= 0 and made < MANY:
+            client = peer.ask(request(41, (socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, 0)))[0]
+            result = peer.ask(request(42, (client, len(name)), name))[0] if client >= 0 else client
+            made += result >= 0
+            if client >= 0:
+                assert peer.ask(request(3, (client,)))[0] == 0
+        if result != EAGAIN:  # else this listener has all that it takes
+            break
+        result = 0
+    assert result == ENFILE
+    assert made < 2 * 4096 + 10
+    assert all_descriptors() - before < MANY
 
 
 def test_another_job_of_the_process_goes_on(tmp_path: Path) -> None:

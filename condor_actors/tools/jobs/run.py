@@ -43,6 +43,8 @@ SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 BY_SIGNAL = 128
 """Added to the number of a signal: the exit status of what it ended, as shells have it."""
 PIECE_BYTES = 65536
+MOST_TRIES = 100
+"""Names of temporary files that are tried."""
 ENDS = (JobEventType.JOB_TERMINATED, JobEventType.JOB_ABORTED)
 REMOVAL_S = 60.0
 """How long the end of a job that was removed is waited for; another signal ends the wait."""
@@ -70,9 +72,27 @@ class Files:
     error: str
 
     @classmethod
-    def of(cls, pid: int) -> Files:
-        """Those of the process ``pid``."""
-        return cls(*(f".condor_{name}.{pid}" for name in ("run", "submit", "log", "out", "error")))
+    def fresh(cls, pid: int) -> Files:
+        """Those of the process ``pid``, none of which is there.
+
+        What the job writes is made here, empty: a link that another user has put in its place, where this folder is not
+        the caller's alone, would lead it into a file of the caller's.  What root submits runs as nobody, who makes it.
+
+        Raises:
+            ToolError: all the names are taken.
+        """
+        for number in (f"{pid}{more}" for more in ("", *(f".{each}" for each in range(1, MOST_TRIES)))):
+            files = cls(*(f".condor_{name}.{number}" for name in ("run", "submit", "log", "out", "error")))
+            if any(os.path.lexists(path) for path in attrs.astuple(files)):
+                continue
+            try:
+                for path in (files.log, files.output, files.error) if os.geteuid() != 0 else ():
+                    _write(path, "", 0o666)
+            except FileExistsError:
+                continue
+            return files
+        raise ToolError(f"Error: in {os.getcwd()} all names like .condor_run.{pid} are taken; remove these files, or "
+                        "run the command in another folder")
 
     def remove(self) -> None:
         """Remove those that there are."""
@@ -100,7 +120,7 @@ def _answer(given: Sequence[Given]) -> int:
     if not command:
         raise ToolError(f"Error: condor_run needs a shell command\n{reminder_of('condor_run')}")
     values = values_of(given)
-    files = Files.of(os.getpid())
+    files = Files.fresh(os.getpid())
     try:
         with _signals_raise():
             try:
