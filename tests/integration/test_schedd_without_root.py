@@ -172,6 +172,14 @@ def test_jobs_beside_the_schedd_are_hers(pool: SharedPool, universe: str) -> Non
     assert "return value 3" in log_of(pool, f"{universe}.log")
 
 
+@pytest.mark.parametrize("more", [(), ("-stream",)], ids=["at its end", "streamed"])
+def test_a_command_of_hers_runs_as_a_job(pool: SharedPool, more: tuple[str, ...]) -> None:
+    """By condor_run, which makes the files that the job writes before it does."""
+    assert pool.run_as(pool.alice, "condor_run", *more, "echo begun; id -u; echo ended") == (
+        f"begun\n{pool.alice.uid}\nended\n")
+    assert not list(pool.alice.home.glob(".condor_*"))
+
+
 def test_a_local_job_is_ended(pool: SharedPool) -> None:
     cluster = pool.submit_as(pool.alice, "universe = local\nexecutable = /bin/sleep\narguments = 4321\nqueue")
     pool.until_status(f"{cluster}.0", 2)
