@@ -164,3 +164,22 @@ class EditJobs:
     attributes: bytes
     ids: tuple[tuple[int, int], ...] = ()
     constraint: str = ""
+
+
+MOST_VACATED = 100
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RunNow:
+    """condor_now: vacate jobs, and run another one in their place (cluster and proc of each).
+
+    Answer: :class:`~condor_actors.messages.envelope.Done` when they were asked to go.
+    """
+
+    KIND: ClassVar[str] = "condor.queue.RunNow"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    job: tuple[int, int]
+    vacate: tuple[tuple[int, int], ...] = attrs.field(validator=attrs.validators.max_len(MOST_VACATED))

@@ -84,6 +84,8 @@ EXAMPLES: dict[str, str] = {
         -pool {central} -n {schedd} {spare} X 1; -forward {spare} X 1; -constraint {this} X 1; -owner {me} X 1;
         -jobids {spare} X 1; -edits {edits} {spare}; -jobids {spare} -edits:long {edits}
         """,
+    "condor_now": "-help; -version; 1 -debug {spare}; 1 -pool {central} -name {schedd} {spare}; "
+                  "1 -name {schedd} {spare}",
     "condor_reschedule": "-help; -version; -debug; -pool {central} -name {schedd}; -name {schedd}; "
                          "-addr {schedd_addr}; -constraint true; -all",
     "condor_transform_ads": """

@@ -44,7 +44,7 @@ from condor_actors.messages.envelope import Delivery, Identity, PeerDown, PeerUp
 from condor_actors.messages.interactive import ConnectToJob, ShellData, TailJob
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, RequestCycle, RequestsRejected
 from condor_actors.messages.pool import PartnersKnown
-from condor_actors.messages.queue import ActOnJobs, EditJobs, QueryJobs, QueryTotals
+from condor_actors.messages.queue import ActOnJobs, EditJobs, QueryJobs, QueryTotals, RunNow
 from condor_actors.messages.shadow_host import NoticesWritten, RunEnded, RunUpdated, SetJobAttributes, ShadowHostHello
 from condor_actors.messages.spool import FinishSpooling
 from condor_actors.messages.submission import ReserveCluster, SubmitItems, SubmitPage
@@ -152,6 +152,7 @@ class ScheddCore:
             QueryChanges: self._query,
             ActOnJobs: self.actions.act,
             EditJobs: self.actions.edit,
+            RunNow: self.runs.promises.run_now,
             ActionRest: lambda rest, _: self.actions.go_on(rest),
             TailJob: self.relays.tail,
             ConnectToJob: self.relays.connect,

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from condor_actors.classads import ClassAd, match_ads
+from condor_actors.classads import ClassAd
 from condor_actors.cores.checkpoint_seals import key_of_owner
 from condor_actors.cores.flocking import FlockLevels, home_name
 from condor_actors.cores.rights import host_of, speaks_for_node
@@ -343,14 +343,12 @@ class ClaimTable:
         """The best job of the claim's owner and submitter that fits the slot."""
         candidates = self._context.autoclusters.candidates(
             claim.row.submitter, claim.autocluster, self._context.now_s - REUSE_PATIENCE_S)
-        for job, fits in islice((each for each in candidates if self._may_serve(claim, each[0])), CANDIDATES):
-            if fits:
-                return job
-            if job.ad.find("concurrencylimits") == claim.limits and match_ads(job.ad, claim.ad, self._context.now_s):
+        for job, fits in islice((each for each in candidates if self.may_serve(claim, each[0])), CANDIDATES):
+            if fits or claim.fits(job, self._context.now_s):
                 return job
         return None
 
-    def _may_serve(self, claim: HeldClaim, job: Job) -> bool:
+    def may_serve(self, claim: HeldClaim, job: Job) -> bool:
         """Whether a free claim may be tried for a job: its owner's, and of gangs only the one that is gathered for."""
         if not claim.serves(job):
             return False

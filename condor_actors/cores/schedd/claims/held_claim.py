@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from condor_actors.classads import ClassAd
+from condor_actors.classads import ClassAd, match_ads
 from condor_actors.cores.rights import host_of
 from condor_actors.cores.schedd.queue_operations import SaveClaim
 from condor_actors.cores.schedd.queued_job import Job
@@ -60,6 +60,10 @@ class HeldClaim:
     def serves(self, job: Job) -> bool:
         """Whether a job is of the owner for whom the startd granted it."""
         return job.cluster.user == self.row.owner
+
+    def fits(self, job: Job, now_s: float) -> bool:
+        """Whether a job may run in the slot: it and the machine accept each other, and its limits were counted."""
+        return job.ad.find("concurrencylimits") == self.limits and match_ads(job.ad, self.ad, now_s)
 
     @property
     def weight(self) -> float:

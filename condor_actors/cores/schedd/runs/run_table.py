@@ -26,6 +26,7 @@ from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.runs.job_verdict import JobVerdict, end_of
 from condor_actors.cores.schedd.runs.run import Run
 from condor_actors.cores.schedd.runs.run_facts import RunFacts
+from condor_actors.cores.schedd.runs.run_now import Promises
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts, take_some
 from condor_actors.cores.state_table import InvariantBroken
@@ -55,6 +56,7 @@ class RunTable:
         self.facts = RunFacts(context, notices)
         self._verdict_on = JobVerdict(context, transitions, notices, policy)
         self.runs: dict[str, Run] = {}
+        self.promises = Promises(context, self.runs, claims.may_serve, self.stop)
         self._verdicts: dict[str, list[tuple[str, str]]] = {}
         self._starts: dict[str, list[Run]] = {}
         self.gangs = GangRuns(context, hosts)
@@ -248,12 +250,12 @@ class RunTable:
         self.facts.account(run, message)
         level = "warn" if message.outcome in ("failed", "lost") else "info"
         self._context.remember(job, "ended", f"run {starts} ended: {end_of(message, job.ad)}", level)
-        self._drop(run)
+        promised = self._drop(run)
         verdict = self._verdict_on(job, message)
         self._verdict(owner, message.run_id, verdict)
         if claim is not None:
             self._freed(run, claim, message)
-            self._claims.use(claim)
+            self._claims.use(claim, promised)
 
     def _freed(self, run: Run, claim: HeldClaim, message: RunEnded) -> None:
         """Nothing runs on the claim any more."""
@@ -291,11 +293,13 @@ class RunTable:
         if claim is not None:
             self._claims.use(claim)
 
-    def _drop(self, run: Run) -> None:
+    def _drop(self, run: Run) -> Job | None:
+        """The run is no more; returns to which job its claim was promised."""
         del self.runs[run.run_id]
         self.locals.ended(run.run_id)
         run.job.run_id = ""
         self._notices.run_over(run.job, run.run_id)
+        return self.promises.take(run.run_id)
 
     def abandon(self, job: Job) -> None:
         """End a run without waiting for its report (condor_rm -forcex)."""

@@ -208,6 +208,20 @@ quotes. {JOBS}""",
     see_also=("condor_q(1)",),
     operands="jobs",
 )
+NOW = Description(
+    name="condor_now",
+    purpose="run a job now, in the place of another one",
+    synopsis=("[options] JOB OTHER-JOB",),
+    text="""Vacates OTHER-JOB, which runs, and starts JOB, which is idle, on its slot as soon as it has left, before any
+other job. Both are of one owner and of the vanilla universe, and JOB must fit the slot. OTHER-JOB becomes idle and runs
+again later. The command returns when the schedd has accepted that. Where a job finds another machine meanwhile, or the
+slot is taken back, nothing more follows; the promise ends with the schedd, too. The slots of several jobs are not
+joined: more than one OTHER-JOB is refused.""",
+    source="jobs.now:FLAGS",
+    options={"Options": {}},
+    see_also=("condor_vacate_job(1)", "condor_prio(1)"),
+    operands="jobs",
+)
 RESCHEDULE = Description(
     name="condor_reschedule",
     purpose="ask for a negotiation cycle now",
@@ -310,4 +324,4 @@ QSUB = Description(
     see_also=("condor_submit(1)", "condor_submit_dag(1)", "condor_run(1)"),
     operands="files",
 )
-PAGES = (QSUB, RUN, SUMMARY, SUBMIT, Q, HISTORY, *ACTIONS, PRIO, QEDIT, RESCHEDULE)
+PAGES = (QSUB, RUN, SUMMARY, SUBMIT, Q, HISTORY, *ACTIONS, PRIO, QEDIT, NOW, RESCHEDULE)
