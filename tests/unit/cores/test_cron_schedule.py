@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -58,6 +59,48 @@ def test_the_next_time(fields: dict[str, str], when: str, expected: str) -> None
 ])
 def test_clocks_that_are_moved(fields: dict[str, str], when: str, expected: str) -> None:
     assert after(when, **fields) == expected
+
+
+ZONES = {
+    # name: a year in which its clocks are moved: by an hour, by half of one, at midnight
+    "Europe/Berlin": 2026, "America/New_York": 2026, "Australia/Lord_Howe": 2026, "Africa/Cairo": 2025,
+    "Asia/Beirut": 2025,
+}
+
+
+def times_of_a_year(name: str, **fields: str) -> list[float]:
+    """Every time of a schedule in that year of a zone."""
+    zone = ZoneInfo(name)
+    line = cron_line(ClassAd({f"Cron{field}": value for field, value in fields.items()}))
+    assert line is not None
+    at_s, end_s = (datetime(year, 1, 1, tzinfo=zone).timestamp() - 1 for year in (ZONES[name], ZONES[name] + 1))
+    found: list[float] = []
+    while (at_s := next_time_s(line, at_s, zone)) <= end_s:
+        assert not found or at_s > found[-1]
+        found.append(at_s)
+    return found
+
+
+@pytest.mark.parametrize("name", ZONES)
+@pytest.mark.parametrize(("minute", "hour"), [("0", "0"), ("30", "1"), ("15", "2"), ("45", "23")])
+def test_a_job_of_every_day_begins_once_on_each_day_that_there_is(name: str, minute: str, hour: str) -> None:
+    zone = ZoneInfo(name)
+    found = [datetime.fromtimestamp(each, zone) for each in times_of_a_year(name, Minute=minute, Hour=hour)]
+    dates = [each.date() for each in found]
+    assert len(dates) == len(set(dates)), "never twice on a day"
+    day_s, at_s, days = 1800, datetime(ZONES[name], 1, 1, tzinfo=zone).timestamp(), set()
+    while (moment := datetime.fromtimestamp(at_s, zone)).year == ZONES[name]:
+        days.add(moment.date())
+        at_s += day_s
+    assert set(dates) == days
+    late = [each for each in found if (each.minute, each.hour) != (int(minute), int(hour))]
+    assert len(late) <= 1, "only on the day on which that time does not exist"
+
+
+@pytest.mark.parametrize("name", ZONES)
+def test_a_job_of_every_half_hour_begins_as_often_as_half_hours_pass(name: str) -> None:
+    found = times_of_a_year(name, Minute="*/30")
+    assert {after - before for before, after in pairwise(found)} == {1800}
 
 
 def test_utc_and_a_zone_are_different_days() -> None:
