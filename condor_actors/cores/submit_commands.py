@@ -101,6 +101,7 @@ machine_count; node_count; nodecount; manifest ManifestDesired; manifest_dir Man
 starter_log JobStarterLog; starter_debug JobStarterDebug;
 max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle;
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
+docker_image DockerImage; docker_override_entrypoint DockerOverrideEntrypoint;
 docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch;
 grid_resource GridResource; batch_extra_submit_args BatchExtraSubmitArgs; batch_project BatchProject;
 batch_queue BatchQueue; batch_runtime BatchRuntime; output_destination OutputDestination;
@@ -124,9 +125,6 @@ _IGNORED: tuple[tuple[str, str], ...] = (
 _GRID = "jobs are handed to Slurm and to other schedds alone, of other batch systems and clouds"
 _GRID_INSTEAD = ("Say grid_resource = batch slurm, or grid_resource = condor SCHEDD POOL, or submit the program itself "
                  "with universe = vanilla.")
-_DOCKER = "jobs are not run by Docker"
-_DOCKER_INSTEAD = ("Say universe = container with container_image = docker://NAME: the program is run in the image "
-                   "without its entrypoint, and the image is fetched where the machine does not have that digest.")
 _OAUTH = "there is no service that keeps credentials"
 _OAUTH_INSTEAD = "Put a token of limited rights into a file of transfer_input_files."
 
@@ -141,9 +139,9 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "gce_json_file; gce_machine_type; gce_metadata; gce_metadata_file; gce_preemptible; WantNameTag; "
      "delegate_job_GSI_credentials_lifetime; remote_grid_resource; remote_remote_grid_resource",
      _GRID, _GRID_INSTEAD),
-    ("docker_image DockerImage; docker_pull_policy DockerPullPolicy; "
-     "docker_override_entrypoint DockerOverrideEntrypoint",
-     _DOCKER, _DOCKER_INSTEAD),
+    ("docker_pull_policy DockerPullPolicy", "the registry is asked what a name means once for a job, for other jobs "
+     "after five minutes, and an image is fetched where the machine does not have that digest",
+     "Name the image with @sha256:DIGEST."),
     ("container_service_names ContainerServiceNames; <service-name>_container_port; <service-name>_HostPort",
      "no ports are forwarded", "A job in an image has the machine's network: let it listen on a free port and write "
      "that into a file."),

@@ -73,6 +73,15 @@ def _methods(text: str, whose: str) -> tuple[str, ...]:
     return found
 
 
+def _ads(text: str) -> list[ClassAd]:
+    """The records in brackets of a text, or its lines ``Name = value``; nothing else is tried on a plugin's words.
+
+    Raises:
+        ClassAdSyntaxError: it has neither.
+    """
+    return list(iter_ads(text, "new" if text.lstrip().startswith("[") else "long"))
+
+
 def plugin_facts(path: str, text: str) -> Plugin:
     """What an administrator's plugin has written when it was asked with ``-classad``.
 
@@ -84,7 +93,7 @@ def plugin_facts(path: str, text: str) -> Plugin:
     """
     try:
         lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
-        ad = next(iter(iter_ads("\n".join(lines))), ClassAd())
+        ad = next(iter(_ads("\n".join(lines))), ClassAd())
     except (ClassAdSyntaxError, ValueError) as error:
         raise BadPlugin(f"{path} -classad wrote what is no ClassAd: {error}") from None
     kind = ad.get_str("PluginType", "FileTransfer")
@@ -213,7 +222,7 @@ def failure_of(plugin: Plugin, files: Sequence[tuple[str, str]], status: int, re
     text = results if plugin.several else "\n".join(
         line for line in said.splitlines() if re.match(r"\s*Transfer\w+\s*=", line))
     try:
-        ads = list(iter_ads(text)) if text.strip() else []
+        ads = _ads(text)
     except (ClassAdSyntaxError, ValueError) as error:
         return f"{plugin.path} wrote results that are no ClassAds: {_shown(str(error))}"
     urls = dict.fromkeys(url for url, _ in files)

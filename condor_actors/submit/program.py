@@ -23,8 +23,7 @@ from condor_actors.submit.quoting import (
     unquote,
 )
 
-BY_CONTAINER = ("say universe = container with container_image = docker://NAME: the program is then run in the image "
-                "without its entrypoint")
+BY_NAME = "say docker_image = [HOST[:PORT]/]NAME[:TAG]"
 
 
 def universe(context: BuildContext) -> None:
@@ -34,7 +33,7 @@ def universe(context: BuildContext) -> None:
         name = next((word for word, number in UNIVERSE_IDS.items() if str(number) == name), name)
     if name not in UNIVERSE_IDS:
         run = [word for word, number in UNIVERSE_IDS.items()
-               if universe_objection(number) is None and word != "docker"]
+               if universe_objection(number) is None]
         meant = difflib.get_close_matches(name, run, 1)
         hint = f"; did you mean {meant[0]}?" if meant else f"; expected one of {', '.join(sorted(run))}."
         raise SubmitError(f"I don't know about the '{name}' universe{hint}", command="universe")
@@ -51,11 +50,42 @@ def universe(context: BuildContext) -> None:
     context.set("JobUniverse", context.universe)
     if context.topping == "docker":
         if not docker_image:
-            raise SubmitError("nothing here runs jobs by Docker", command="universe", remedy=BY_CONTAINER)
-        context.set("WantDocker", True)  # refused where jobs are queued, by its row in the table of commands
+            raise SubmitError("the docker universe needs a docker_image", command="universe", remedy=BY_NAME)
+        _named(_of_docker(docker_image), "docker_image")
+        _network(context)
+        _target(context)
+        context.set("WantDocker", True)
         context.set("DockerImage", docker_image)
     elif context.topping:
-        _container(context, image or docker_image or "")
+        _container(context, image or _of_docker(docker_image or ""))
+
+
+def _of_docker(name: str) -> str:
+    return name if name.startswith(SCHEME) else f"{SCHEME}{name}"
+
+
+def _named(image: str, command: str) -> None:
+    """Refuse what is no name of an image in a registry."""
+    if "$$(" not in image:
+        try:
+            ImageReference.read(image)
+        except BadReference as error:
+            raise SubmitError(str(error), command=command,
+                              remedy="write docker://[HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]") from None
+
+
+def _network(context: BuildContext) -> None:
+    network = (context.text("docker_network_type", "DockerNetworkType") or "host").lower()
+    if network not in ("host", "none"):
+        raise SubmitError(f"docker_network_type = {network} is neither host nor none", command="docker_network_type",
+                          remedy="a job in an image has the machine's network (host), or none")
+
+
+def _target(context: BuildContext) -> None:
+    target = context.text("container_target_dir", "ContainerTargetDir")
+    if target is not None and (not target.startswith("/") or posixpath.normpath(target) != target or target == "/"):
+        raise SubmitError(f"container_target_dir = {target} is no absolute path of a folder",
+                          command="container_target_dir")
 
 
 def _container(context: BuildContext, image: str) -> None:
@@ -67,22 +97,12 @@ def _container(context: BuildContext, image: str) -> None:
         raise SubmitError(f"{image[:200]} is neither a path nor the name of an image in a registry",
                           command="container_image",
                           remedy="write docker://[HOST[:PORT]/]NAME[:TAG], or name a tar file or a folder")
-    if named and "$$(" not in image:
-        try:
-            ImageReference.read(image)
-        except BadReference as error:
-            raise SubmitError(str(error), command="container_image",
-                              remedy="write docker://[HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]") from None
+    if named:
+        _named(image, "container_image")
     if not image.rstrip("/"):
         raise SubmitError("the machine's own root directory is no image", command="container_image")
-    network = (context.text("docker_network_type", "DockerNetworkType") or "host").lower()
-    if network not in ("host", "none"):
-        raise SubmitError(f"docker_network_type = {network} is neither host nor none", command="docker_network_type",
-                          remedy="a job in an image has the machine's network (host), or none")
-    target = context.text("container_target_dir", "ContainerTargetDir")
-    if target is not None and (not target.startswith("/") or posixpath.normpath(target) != target or target == "/"):
-        raise SubmitError(f"container_target_dir = {target} is no absolute path of a folder",
-                          command="container_target_dir")
+    _network(context)
+    _target(context)
     context.set("WantContainer", True)
     context.set("WantDockerImage" if named else "WantSandboxImage", True)
     context.set("ContainerImage", image)

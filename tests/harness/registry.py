@@ -49,10 +49,12 @@ class Image:
         return digest_of(self.manifest)
 
 
-def made_image(*layers: bytes, environment: tuple[str, ...] = ("PATH=/bin", "FROM_IMAGE=yes")) -> Image:
+def made_image(*layers: bytes, environment: tuple[str, ...] = ("PATH=/bin", "FROM_IMAGE=yes"),
+               entrypoint: tuple[str, ...] = ()) -> Image:
     """An image of these layers."""
     configuration = json.dumps({
-        "architecture": "amd64", "os": "linux", "config": {"Env": list(environment)},
+        "architecture": "amd64", "os": "linux",
+        "config": {"Env": list(environment), "Entrypoint": list(entrypoint) or None},
         "rootfs": {"type": "layers", "diff_ids": [digest_of(layer) for layer in layers]}}).encode()
 
     def named(content: bytes, kind: str) -> dict[str, Any]:

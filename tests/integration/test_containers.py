@@ -165,4 +165,4 @@ def _command(process: Path) -> str:
 
 def test_the_machines_say_that_they_can(pool: PersonalPool) -> None:
     assert set(pool.run("condor_status", "-af", "HasContainer").split()) == {"true"}
-    assert set(pool.run("condor_status", "-af", "HasDocker", "HasSIF").split()) == {"undefined"}
+    assert set(pool.run("condor_status", "-af", "HasSingularity", "HasSIF").split()) == {"undefined"}

@@ -67,6 +67,29 @@ def saying(text: str) -> bytes:
     return stream.getvalue()
 
 
+def docker_job(pool: PersonalPool, name: str, image: str, more: str = "") -> str:
+    """What a job of the docker universe says."""
+    pool.submit(f"universe = docker\ndocker_image = {image}\nexecutable = /bin/sh\ntransfer_executable = false\n"
+                f"arguments = \"-c 'cat /etc/image; echo $0 $1' zero one\"\nlog = {name}.log\noutput = {name}.out\n"
+                f"should_transfer_files = YES\n{more}queue\n")
+    pool.wait(f"{name}.log", 60)
+    return (pool.work / f"{name}.out").read_text()
+
+
+def test_the_docker_universe_starts_the_program_by_the_entrypoint_of_its_image(
+        pool: PersonalPool, registry: str, root: bytes) -> None:
+    """Its word is looked for by the image's PATH; docker_override_entrypoint and images without one do without it."""
+    until(lambda: "true" in pool.run("condor_status", "-af", "HasDocker"), "the machine to have tried an image")
+    entry = ("sh", "-c", 'echo "by entrypoint $1"; exec "$@"', "entry")
+    push(registry, "group/entry", "x", made_image(gzip.compress(root), saying("entered\n"), entrypoint=entry))
+    push(registry, "group/entry", "bare", made_image(gzip.compress(root), saying("bare\n")))
+    said = docker_job(pool, "entry", f"{registry}/group/entry:x")
+    assert said == "by entrypoint /bin/sh\nentered\nzero one\n"
+    said = docker_job(pool, "override", f"{registry}/group/entry:x", "docker_override_entrypoint = true\n")
+    assert said == "entered\nzero one\n"
+    assert docker_job(pool, "bare", f"docker://{registry}/group/entry:bare") == "bare\nzero one\n"
+
+
 def submitted(pool: PersonalPool, name: str, image: str, script: str = "cat /etc/image", more: str = "") -> int:
     return pool.submit(
         f"universe = container\ncontainer_image = {image}\nexecutable = /bin/sh\ntransfer_executable = false\n"
@@ -216,4 +239,4 @@ def pullers(pool: PersonalPool) -> list[int]:
 
 def test_the_machines_say_that_they_fetch(pool: PersonalPool) -> None:
     said = pool.run("condor_status", "-af", "HasDockerURL", "HasContainer", "HasDocker").splitlines()
-    assert set(said) == {"true true undefined"}
+    assert set(said) == {"true true true"}

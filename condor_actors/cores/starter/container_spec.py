@@ -29,12 +29,14 @@ class ContainerSpec:
         digest: which one that is, where the job knows (ContainerImageDigest); empty: what its name means now.
         target: where the scratch directory is seen in it; empty: where it is on the machine.
         network: whether it has the machine's network.
+        by_entrypoint: its program is started by the image's entrypoint, where that has one (docker universe).
     """
 
     image: str
     name: str
     target: str = ""
     network: bool = True
+    by_entrypoint: bool = False
     reference: ImageReference | None = None
     digest: str = ""
 
@@ -45,11 +47,13 @@ def container_of(job: ClassAd) -> ContainerSpec | None:
     Raises:
         BadContainer: it cannot be had.
     """
-    image = job.evaluate("ContainerImage")
-    if job.get_bool("WantDocker"):
-        raise BadContainer("nothing here runs jobs by Docker: say universe = container, and name the image by "
-                           "container_image = docker://NAME")
-    if not job.get_bool("WantContainer") and not isinstance(image, str):
+    image, by_docker = job.evaluate("ContainerImage"), job.get_bool("WantDocker")
+    if by_docker:
+        image = job.evaluate("DockerImage")
+        if not isinstance(image, str) or not image:
+            raise BadContainer(f"the job's DockerImage is no name of an image: {job.expression('DockerImage')}")
+        image = image if image.startswith(SCHEME) else f"{SCHEME}{image}"
+    elif not job.get_bool("WantContainer") and not isinstance(image, str):
         return None
     if not isinstance(image, str) or not image.rstrip("/") or "\0" in image or (
             "://" in image and not image.startswith(SCHEME)):
@@ -62,7 +66,8 @@ def container_of(job: ClassAd) -> ContainerSpec | None:
     if network not in NETWORKS:
         raise BadContainer(f"docker_network_type = {network[:100]} is neither host nor none")
     if image.startswith(SCHEME):
-        return _of_registry(job, image, target, network != "none")
+        found = _of_registry(job, image, target, network != "none")
+        return attrs.evolve(found, by_entrypoint=by_docker and not job.get_bool("DockerOverrideEntrypoint"))
     bare = image.rstrip("/")
     return ContainerSpec(image=bare, name=posixpath.basename(bare), target=target, network=network != "none")
 

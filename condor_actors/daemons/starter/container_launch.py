@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import attrs
 from condor_actors.classads import ClassAd, is_true
 from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.machine.containers.image_store import Image
-from condor_actors.machine.containers.root_folder import LAYERS, make_layers
+from condor_actors.machine.containers.root_folder import LAYERS, make_layers, place_in
 from condor_actors.machine.run.launch import LaunchPlan
 from condor_actors.machine.run.tree_removal import remove_tree
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter_edges import StarterEdges, Volume
     from condor_actors.machine.run.sandbox import Sandbox
 
-__all__ = ["contained", "in_image", "isolation_of", "prepare_layers", "seen_as", "volumes_of"]
+__all__ = ["contained", "found_in", "in_image", "isolation_of", "prepare_layers", "seen_as", "volumes_of"]
 
 OWN_FOLDERS = ("/proc", "/sys", "/dev", "/tmp", "/var/tmp")
 NAME_FILES = ("/etc/resolv.conf", "/etc/hosts")
@@ -73,6 +74,18 @@ def in_image(spec: RunSpec, variables: Mapping[str, str], scratch: str, image: I
     return found
 
 
+def found_in(image: str, word: str, path: str) -> str:
+    """The program that a word means in an image, by its PATH; the word itself where there is none."""
+    if "/" in word:
+        return word
+    for folder in path.split(":"):
+        with contextlib.suppress(OSError):  # links lead round there
+            parts, there = place_in(image, f"{folder}/{word}")
+            if folder.startswith("/") and there == len(parts):
+                return f"{folder}/{word}"
+    return word
+
+
 def contained(plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox, image: Image, volumes: tuple[Volume, ...],
               filtered: str) -> LaunchPlan:
     """The launch of an ordinary job in its image.
@@ -89,8 +102,13 @@ def contained(plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox, image: Image, v
     shut = [(path, path) for path in NAME_FILES if os.path.exists(path)]
     for volume in volumes:
         (shut if volume.read_only else binds).append((volume.source, volume.target))
+    variables, program = in_image(spec, plan.environment, target, image), os.path.join(target, spec.program)
+    words = [*image.facts.entrypoint, program, *plan.arguments] if spec.container.by_entrypoint else []
+    if len(words) > 1 + len(plan.arguments):
+        program = found_in(image.path, words[0], variables.get("PATH", ""))
+        plan = attrs.evolve(plan, arguments=words[1:])
     return attrs.evolve(
-        plan, program=os.path.join(target, spec.program), environment=in_image(spec, plan.environment, target, image),
+        plan, program=program, environment=variables,
         isolate=isolation_of(spec), binds=binds,
         read_only_binds=shut, layers=layers, image=image.path, filter=filtered,
         directory=target if spec.transfers else spec.iwd)

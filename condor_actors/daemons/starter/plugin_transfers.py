@@ -60,7 +60,6 @@ class PluginTransfers:
         self._calls: list[tuple[Plugin, Files]] = []
         self._tries = 0
         self._late = False
-        self._deadline: Any = None
         together: dict[str, Files] = {}
         for plugin, url, path in files:
             if plugin.several and plugin.path in together:
@@ -117,7 +116,7 @@ class PluginTransfers:
             if self._wanted():
                 launch_for(self._starter, self._plan(plugin, files, result), self._ended)
                 run = self._starter.edges.settings.run
-                self._deadline = self._starter.edges.reactor.callLater(
+                self._starter.held.deadline = self._starter.edges.reactor.callLater(
                     run.fetch_s, self._starter.context.as_turn(self._too_late))
         except OSError as error:
             self._look_back(f"{shown_url(files[0][0])}: {plugin.path} cannot be started: {error}", -1)
@@ -150,14 +149,12 @@ class PluginTransfers:
         return attrs.evolve(spec, container=None, networking=spec.networking or not plugin.own)
 
     def _too_late(self) -> None:
-        self._deadline, self._late = None, True
+        self._late = True
         self._starter.held.kill()
 
     def _ended(self, end: ProgramEnd) -> None:
         """The plugin has ended: what it has left running does not outlive it."""
-        deadline, self._deadline = self._deadline, None
-        if deadline is not None:
-            deadline.cancel()
+        self._starter.held.end_deadline()
         if not self._wanted():
             return
         if self._starter.held.kill():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
 
 from condor_actors.cores.rights import is_shadow_of
 from condor_actors.machine.containers.image_store import Image
@@ -43,6 +44,7 @@ class RunResources:
         sandbox: its directory.
         processes: its processes, as long as there may be any: a claim's control group is the next run's afterwards.
         work: what a thread does with the sandbox now.
+        deadline: of the transfer plugin that works for it now.
         image: its root directory's; unpacks: the digest of one that it is unpacking.
         streams: of a standard-universe job; shells: beside the job; chirp: what it says
             to its home.
@@ -60,6 +62,7 @@ class RunResources:
     sandbox: Sandbox | None = None
     processes: RunProcesses | None = None
     work: Deferred[Any] | None = None
+    deadline: IDelayedCall | None = None
     image: Image | None = None
     unpacks: str = ""
     streams: RunStreams | None = None
@@ -121,6 +124,12 @@ class RunResources:
 
         return work.addBoth(done)
 
+    def end_deadline(self) -> None:
+        """The plugin has ended, or its run."""
+        deadline, self.deadline = self.deadline, None
+        if deadline is not None and deadline.active():
+            deadline.cancel()
+
     def remove_sandbox(self) -> None:
         """Take the directory away, once every reader and writer of it has finished."""
         sandbox, self.sandbox = self.sandbox, None
@@ -153,6 +162,7 @@ class RunResources:
             last.callback(self.settle_image)
             last.callback(self.edges.store.unpin, self.run_id)
             last.callback(self.close_grant)
+            last.callback(self.end_deadline)
             if self.chirp is not None:
                 last.callback(self.chirp.close)
             if self.shells is not None:

@@ -126,8 +126,9 @@ def test_a_status_without_a_word_shows_the_last_of_what_it_said() -> None:
         "old://x: gone away (/usr/libexec/old)")
 
 
-def test_results_that_are_no_ads_are_a_failure() -> None:
-    assert "no ClassAds" in failure_of(BOX, FILES, 0, "[ TransferSuccess = ", "")
+@pytest.mark.parametrize("text", ["[ TransferSuccess = ", "<classads><c>", '{"a": }', "[" * 100_000, "\x00"])
+def test_results_that_are_no_ads_are_a_failure(text: str) -> None:
+    assert "no ClassAds" in failure_of(BOX, FILES, 0, text, "")
 
 
 def test_the_variables_that_are_passed_on_to_it() -> None:

@@ -150,7 +150,7 @@ def test_a_dry_run_tells_instead_of_refusing() -> None:
 
 
 @pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 10", 'GridResource = "ec2 https://a"',
-                                  "SuspendJobAtExec = true", 'DockerImage = "x"'])
+                                  "SuspendJobAtExec = true", 'DockerPullPolicy = "always"'])
 def test_the_schedd_refuses_what_other_clients_send(text: str) -> None:
     ad = ClassAd.from_text(text)
     assert "would have no effect" in str(objection(ad, ad))
@@ -245,6 +245,25 @@ def test_an_image_of_a_registry_is_fetched_where_the_job_runs() -> None:
 def test_what_names_no_image_is_refused_when_it_is_submitted(image: str, problem: str) -> None:
     with pytest.raises(SubmitError, match=problem):
         jobs_of(f"{START}universe = container\ncontainer_image = {image}\nqueue\n", world())
+
+
+def test_a_job_of_the_docker_universe_names_its_image_without_a_scheme() -> None:
+    text = "universe = docker\ndocker_image = registry.example:5000/tool\nshould_transfer_files = YES\nqueue\n"
+    (job,) = jobs_of(START + text, world())
+    assert (job.evaluate("WantDocker"), job.evaluate("DockerImage")) == (True, "registry.example:5000/tool")
+    assert "TARGET.HasDocker" in str(job.expression("Requirements"))
+    (job,) = jobs_of(START + text.replace("= docker\n", "= container\n"), world())
+    assert job.evaluate("ContainerImage") == "docker://registry.example:5000/tool"
+
+
+@pytest.mark.parametrize(("lines", "problem"), [
+    ("docker_image = Tool", "no name of an image"), ("container_image = x", "needs a docker_image"),
+    ("docker_image = tool\ndocker_network_type = bridge", "neither host nor none"),
+    ("docker_image = tool\ncontainer_target_dir = x", "no absolute path"),
+])
+def test_what_the_docker_universe_cannot_have_is_refused(lines: str, problem: str) -> None:
+    with pytest.raises(SubmitError, match=problem):
+        jobs_of(f"{START}universe = docker\n{lines}\nqueue\n", world())
 
 
 KEYS = "s3_access_key_id_file = id\ns3_secret_access_key_file = secret\n"

@@ -20,13 +20,23 @@ def test_the_job_knows_which_image_its_name_meant() -> None:
     assert spec.digest == OTHER
 
 
+@pytest.mark.parametrize(("more", "by_entrypoint"), [({}, True), ({"DockerOverrideEntrypoint": True}, False)])
+def test_a_job_of_the_docker_universe_is_started_by_the_entrypoint(
+        more: dict[str, object], by_entrypoint: bool) -> None:
+    spec = container_of(ClassAd({"WantDocker": True, "DockerImage": "host:1/tool", **more}))
+    assert spec is not None
+    assert spec.reference is not None
+    assert (spec.reference.registry, spec.by_entrypoint) == ("host:1", by_entrypoint)
+
+
 @pytest.mark.parametrize(("job", "problem"), [
     ({"ContainerImage": "docker://host:1/../x"}, "names no image"),
     ({"ContainerImage": "oras://host/x"}, "neither a path nor"),
     ({"ContainerImage": "docker://tool", "ContainerImageDigest": "latest"}, "is no sha256"),
     ({"ContainerImage": "docker://tool", "ContainerImageDigest": 7}, "is no sha256"),
     ({"ContainerImage": f"docker://tool@{DIGEST}", "ContainerImageDigest": OTHER}, "is not that of its"),
-    ({"WantDocker": True, "DockerImage": "tool"}, "nothing here runs jobs by Docker"),
+    ({"WantDocker": True}, "DockerImage is no name"),
+    ({"WantDocker": True, "DockerImage": "Tool"}, "names no image"),
 ])
 def test_what_makes_no_sense_is_refused(job: dict[str, object], problem: str) -> None:
     with pytest.raises(BadContainer, match=problem):
