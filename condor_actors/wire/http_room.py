@@ -129,7 +129,7 @@ class BoundedRequest(Request):
         super().gotLength(0)  # type: ignore[no-untyped-call]
         if channel.transport is not None:
             channel.transport.write(b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-            channel.transport.loseConnection()  # with TLS the other side may let it last; its time runs
+            channel.end()
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802 - Twisted's name
         """It is here with its body; a form in it is not read."""
@@ -145,6 +145,7 @@ class BoundedChannel(HTTPChannel):
 
     _impatient: IDelayedCall | None = None
     _source = ""
+    _is_ending = False
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         """The clock runs, if there is room."""
@@ -167,6 +168,25 @@ class BoundedChannel(HTTPChannel):
         """The next one has its own time."""
         self.rest()
         super().requestDone(request)  # type: ignore[no-untyped-call]
+
+    def end(self) -> None:
+        """It ends with what was written, and reads no more."""
+        self._is_ending = True
+        transport: Any = self.transport
+        transport.loseConnection()
+
+    def loseConnection(self) -> None:  # noqa: N802 - Twisted's name
+        """It ends with what was written; with TLS its peer could go on for as long as it liked."""
+        self._is_ending = True
+        super().loseConnection()  # type: ignore[no-untyped-call]
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        """Read, unless it ends."""
+        if self._is_ending:
+            transport: Any = self.transport
+            transport.abortConnection()
+        else:
+            super().dataReceived(data)  # type: ignore[no-untyped-call]
 
     def lineLengthExceeded(self, line: bytes) -> None:  # noqa: N802 - Twisted's name
         """There is no end to it."""

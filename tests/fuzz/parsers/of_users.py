@@ -8,6 +8,7 @@ import json
 import tempfile
 import zlib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from twisted.logger import Logger
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.classads.builtins.user_maps import UserMapError, read_user_map
-from condor_actors.config import ConfigError
+from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.cores.schedd.factories import factory
 from condor_actors.cores.schedd.queue_operations import SaveItems
 from condor_actors.cores.shadow.gang_hub import GangHub
@@ -212,11 +213,15 @@ def ad_forms(data: bytes) -> None:
 
 # ---- names
 
+@cache
+def _settings() -> Config:
+    return load_config(files=[], environ={})
+
+
 def identity_map(data: bytes) -> None:
     """A CERTIFICATE_MAPFILE that includes what is not there."""
-    config: Any = SimpleNamespace(where=lambda name: ("", 0))
     for literal in (False, True):
-        known = IdentityMap(tuple(_rules_of(NOWHERE / "map", text_of(data), literal, [], config)), "here")
+        known = IdentityMap(tuple(_rules_of(NOWHERE / "map", text_of(data), literal, [], _settings())), "here")
         for name in ("alice@laptop.physics", "root@x", "a"):
             for method in ("tls", "token", "local"):
                 try:
