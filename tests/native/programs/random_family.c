@@ -304,6 +304,48 @@ static int orphans(void)
     return 1;
 }
 
+/* A child that stops itself, or is stopped, once or twice: a wait tells each stop once, and what it is sent meanwhile it hears
+ * when it goes on. */
+static int stopping(void)
+{
+    int times = (int)below(2) + 1, number = SIGSTOP, by_itself = (int)below(2), pair[2], status;
+    check("pipe", pipe(pair), 0);
+    pid_t child = begin();
+    if (!child) {
+        step = "one that stops";
+        char byte;
+        close(pair[1]);
+        for (int i = 0; i < times && by_itself; i++)
+            raise(number);
+        check("until it is let go", read(pair[0], &byte, 1), 0);
+        _exit(times);
+    }
+    close(pair[0]);
+    for (int i = 0; i < times; i++) {
+        if (!by_itself)
+            check("kill", kill(child, number), 0);
+        if (below(2))
+            rest();
+        pid_t got;
+        while ((got = waitpid(child, &status, WUNTRACED)) < 0 && errno == EINTR)
+            ;
+        check("who stopped", got, child);
+        check("that it stopped", WIFSTOPPED(status) ? WSTOPSIG(status) : -1, number);
+        rest();
+        check("it is told once", waitpid(child, &status, WNOHANG | WUNTRACED | WCONTINUED), 0);
+        check("kill", kill(child, SIGCONT), 0);
+        if (by_itself && i + 1 < times)
+            continue; /* it may stop again before that is told */
+        while ((got = waitpid(child, &status, WCONTINUED)) < 0 && errno == EINTR)
+            ;
+        check("who goes on", got, child);
+        check("that it goes on", WIFCONTINUED(status), 1);
+    }
+    close(pair[1]);
+    check("one that stopped", end_of(child), times);
+    return times + number;
+}
+
 /* Another program: this one again, with a seed of its own, or one of the system's. */
 static int executing(int depth)
 {
@@ -430,10 +472,10 @@ static int deeper(int depth)
 static int family(int depth)
 {
     static const char *const names[] = {"a pipeline", "sharing", "signals", "the ended", "orphans",
-                                        "executing", "in turns", "locking", "deeper"};
+                                        "stopping", "executing", "in turns", "locking", "deeper"};
     int sum = 0;
     for (int i = 0; i < steps; i++) {
-        unsigned kind = below(depth < DEEPEST ? 9 : 5);
+        unsigned kind = below(depth < DEEPEST ? 10 : 6);
         int found = 0;
         step = names[kind];
         switch (kind) {
@@ -442,9 +484,10 @@ static int family(int depth)
         case 2: found = signals(); break;
         case 3: found = ended(); break;
         case 4: found = orphans(); break;
-        case 5: found = executing(depth); break;
-        case 6: found = in_turns(); break;
-        case 7: found = locking(); break;
+        case 5: found = stopping(); break;
+        case 6: found = executing(depth); break;
+        case 7: found = in_turns(); break;
+        case 8: found = locking(); break;
         default: found = deeper(depth); break;
         }
         sum = (sum * 5 + found + (int)kind) & STATUS_BITS;
