@@ -109,7 +109,9 @@ def inputs() -> Iterator[tuple[str, bytes]]:
     groups["written"] = [taken(written=(edge, edge)) for edge in EDGES]
     groups["over"] = [taken(over=edge) for edge in EDGES]
     groups["gathered"] = [frame(GATHER, (edge, other)) for edge in EDGES for other in (0, 1, -1, 1 << 31)]
-    groups["stopped"] = [taken(stopped=struct.pack("<Q", edge & BITS_64)[:size]) for edge in EDGES for size in (3, 4, 8)]
+    groups["stopped"] = [
+        taken(stopped=struct.pack("<Q", edge & BITS_64)[:size]) for edge in EDGES for size in (3, 4, 8)
+    ]
     groups["parts again"] = [taken(own=part(4096) + part(4096)), taken(own=b"".join(part(1 << 43) for _ in range(9)))]
     groups["places"] = [
         shared((edge, other, what)) for edge in EDGES for other in (4096, edge) for what in (ASK, FILLED)
