@@ -304,46 +304,30 @@ static int orphans(void)
     return 1;
 }
 
-/* A child that stops itself, or is stopped, once or twice: a wait tells each stop once, and what it is sent meanwhile it hears
- * when it goes on. */
+/* A child that is stopped, once or twice: a wait tells each stop once. */
 static int stopping(void)
 {
-    int times = (int)below(2) + 1, number = SIGSTOP, by_itself = (int)below(2), pair[2], status;
-    check("pipe", pipe(pair), 0);
+    int times = (int)below(2) + 1, status;
     pid_t child = begin();
     if (!child) {
-        step = "one that stops";
-        char byte;
-        close(pair[1]);
-        for (int i = 0; i < times && by_itself; i++)
-            raise(number);
-        check("until it is let go", read(pair[0], &byte, 1), 0);
-        _exit(times);
+        for (;;)
+            pause();
     }
-    close(pair[0]);
     for (int i = 0; i < times; i++) {
-        if (!by_itself)
-            check("kill", kill(child, number), 0);
+        check("kill", kill(child, SIGSTOP), 0);
         if (below(2))
             rest();
-        pid_t got;
-        while ((got = waitpid(child, &status, WUNTRACED)) < 0 && errno == EINTR)
-            ;
-        check("who stopped", got, child);
-        check("that it stopped", WIFSTOPPED(status) ? WSTOPSIG(status) : -1, number);
+        check("who stopped", waitpid(child, &status, WUNTRACED), child);
+        check("that it stopped", WIFSTOPPED(status), 1);
         rest();
         check("it is told once", waitpid(child, &status, WNOHANG | WUNTRACED | WCONTINUED), 0);
         check("kill", kill(child, SIGCONT), 0);
-        if (by_itself && i + 1 < times)
-            continue; /* it may stop again before that is told */
-        while ((got = waitpid(child, &status, WCONTINUED)) < 0 && errno == EINTR)
-            ;
-        check("who goes on", got, child);
+        check("who goes on", waitpid(child, &status, WCONTINUED), child);
         check("that it goes on", WIFCONTINUED(status), 1);
     }
-    close(pair[1]);
-    check("one that stopped", end_of(child), times);
-    return times + number;
+    check("kill", kill(child, SIGTERM), 0);
+    check("its end", end_of(child), -SIGTERM);
+    return times;
 }
 
 /* Another program: this one again, with a seed of its own, or one of the system's. */
