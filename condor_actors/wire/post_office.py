@@ -30,6 +30,7 @@ from condor_actors.wire.admission import Admission
 from condor_actors.wire.certificates.credentials import Credentials, TlsDoor, TlsFactory
 from condor_actors.wire.certificates.trust import BadCertificate
 from condor_actors.wire.dialled import Dialled, LinkFactory
+from condor_actors.wire.dialled_streams import DialledStreams
 from condor_actors.wire.identity_map import BadMapping, IdentityMap
 from condor_actors.wire.idtokens.verifier import TokenVerifier
 from condor_actors.wire.link import Link
@@ -94,6 +95,7 @@ class PostOffice:
         self.identity_map: IdentityMap | None = None
         self.gateways: tuple[TlsNode, ...] = ()
         self.doorways: set[Doorway] = set()
+        self.streams = DialledStreams()
         self._reactor = reactor
         self._process = process
         self._boot_id = f"{random.getrandbits(64):016x}"
@@ -179,6 +181,9 @@ class PostOffice:
             if reason:
                 hosts.add(link.identity.host)
                 link.abort(reason)
+        if self.tls is not None:
+            self.streams.cut(self.tls, objection, lambda peer, reason: self.log.warn(
+                "a connection to {peer} is cut: {reason}", peer=peer, reason=reason))
         return frozenset(hosts - {""})
 
     def _as_user_of_ours(self, identity: Identity) -> Identity | None:
@@ -235,8 +240,7 @@ class PostOffice:
             return UNIXClientEndpoint(self._reactor, parsed.path, timeout=CONNECT_S, checkPID=False)
         plain = self._plain_endpoint(parsed, node)
         assert self.tls is not None
-        wrapped: IStreamClientEndpoint = wrapClientTLS(self.tls.dialling(parsed), plain)
-        return wrapped
+        return self.streams.watched(wrapClientTLS(self.tls.dialling(parsed), plain))
 
     def _plain_endpoint(self, parsed: TlsNode, node: str) -> IStreamClientEndpoint:
         if self.tls is None:

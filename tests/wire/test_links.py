@@ -12,13 +12,17 @@ import attrs
 import pytest
 import pytest_twisted
 from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.python.failure import Failure
 
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import Address, AskFailed, Done, PeerDown, PeerUp, Refused
 from condor_actors.wire.broker import RESENT_WITHIN_MS, TCP_RTO_MAX_MS
 from condor_actors.wire.certificates.authority import Authority, PoolFiles, create_pool, lend_proxy
 from condor_actors.wire.certificates.credentials import Credentials
-from tests.wire.conftest import Process
+from condor_actors.wire.membership import cut_the_revoked
+from tests.wire.conftest import DEADLINE_S, Process
 
 Make = Callable[..., Process]
 
@@ -133,6 +137,52 @@ async def test_a_revoked_machine_stays_out(processes: Make, tmp_path: Path) -> N
     server.office.renew(after)
     answer = await processes("two", before).box.ask(node, "echo", Done())
     assert isinstance(answer.message, AskFailed)
+
+
+class Stream(Protocol):
+    """What is no link: it says a word, and hears of the other end's and of its own end."""
+
+    def __init__(self) -> None:
+        self.heard: Deferred[bytes] = Deferred()
+        self.ended: Deferred[None] = Deferred()
+        for each in (self.heard, self.ended):
+            each.addTimeout(DEADLINE_S, reactor)
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
+        assert self.transport is not None
+        self.transport.write(b"condor stream 1\n")
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        if not self.heard.called:
+            self.heard.callback(data)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802
+        if not self.ended.called:
+            self.ended.callback(None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_dialled_to_a_revoked_machine_ends_whatever_it_is(processes: Make, tmp_path: Path) -> None:
+    """The other end keeps it open: it is this end's to cut."""
+    files = PoolFiles.below(tmp_path)
+    authority = create_pool(files, "test", ["localhost", "127.0.0.1"])
+    before = files.credentials()
+    assert before is not None
+    server, client = processes("server", before), processes("client", before)
+    node = server.office.listen_tls("127.0.0.1", 0)
+    server.office.services[b"condor stream 1\n"] = lambda identity: Stream()
+    stream = Stream()
+    await client.office.endpoint(node).connect(Factory.forProtocol(lambda: stream))
+    await stream.heard
+    cut_the_revoked(client.office, client.office.log)
+    assert stream.transport is not None
+    assert stream.transport.connected  # type: ignore[attr-defined]  # every transport of ours has it
+    Authority.load(files).revoke([next(iter(authority.issued()))])
+    after = files.credentials()
+    assert after is not None
+    client.office.renew(after)
+    cut_the_revoked(client.office, client.office.log)
+    await stream.ended
 
 
 @pytest_twisted.ensureDeferred
