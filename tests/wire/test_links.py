@@ -139,8 +139,16 @@ async def test_a_revoked_machine_stays_out(processes: Make, tmp_path: Path) -> N
     assert isinstance(answer.message, AskFailed)
 
 
+class Greeter(Protocol):
+    """What is no link: it says a word, and stays."""
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
+        assert self.transport is not None
+        self.transport.write(b"hello")
+
+
 class Stream(Protocol):
-    """What is no link: it says a word, and hears of the other end's and of its own end."""
+    """The other end of it, which hears the word and of its end."""
 
     def __init__(self) -> None:
         self.heard: Deferred[bytes] = Deferred()
@@ -148,7 +156,7 @@ class Stream(Protocol):
         for each in (self.heard, self.ended):
             each.addTimeout(DEADLINE_S, reactor)
 
-    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
+    def connectionMade(self) -> None:  # noqa: N802
         assert self.transport is not None
         self.transport.write(b"condor stream 1\n")
 
@@ -157,8 +165,7 @@ class Stream(Protocol):
             self.heard.callback(data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802
-        if not self.ended.called:
-            self.ended.callback(None)
+        self.ended.callback(None)
 
 
 @pytest_twisted.ensureDeferred
@@ -170,7 +177,7 @@ async def test_what_was_dialled_to_a_revoked_machine_ends_whatever_it_is(process
     assert before is not None
     server, client = processes("server", before), processes("client", before)
     node = server.office.listen_tls("127.0.0.1", 0)
-    server.office.services[b"condor stream 1\n"] = lambda identity: Stream()
+    server.office.services[b"condor stream 1\n"] = lambda identity: Greeter()
     stream = Stream()
     await client.office.endpoint(node).connect(Factory.forProtocol(lambda: stream))
     await stream.heard
