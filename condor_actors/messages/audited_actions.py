@@ -33,6 +33,7 @@ class AuditedAction:
 _TABLE = """
 condor.queue.ActOnJobs                 {action}-jobs        ids constraint reason
 condor.queue.EditJobs                  edit-jobs            ids constraint
+condor.queue.RunNow                    run-job-now          job vacate
 condor.submission.ReserveCluster       reserve-cluster
 condor.submission.SubmitPage           submit               cluster_id page
 condor.submission.SubmitItems          submit               cluster_id page repeat

@@ -81,6 +81,11 @@ class SimulatedSandbox:
         """A descriptor that is none."""
         return -1
 
+    def clear_files(self, names: Iterable[str]) -> None:
+        """Remove files that are there no longer for the job to see."""
+        for name in names:
+            self._files.pop(name, None)
+
     def open_input(self, path: str) -> int:
         """A descriptor that is none."""
         return -1
@@ -97,7 +102,7 @@ class SimulatedSandbox:
 
     def gather(self, named: Sequence[str] | None, streamed: Collection[str] = (), *, complete: bool = True,
                inline_limit_bytes: int | None = None, light: bool = False,
-               keeps_paths: bool = False) -> Outputs:
+               keeps_paths: bool = False, besides: Collection[str] = ()) -> Outputs:
         """What goes home."""
         self._machine.disk.check(writing=False)
         files, outputs = self._files, Outputs()
@@ -110,7 +115,7 @@ class SimulatedSandbox:
             missing = [name for name in named if name not in files]
             if missing and complete:
                 raise MissingOutputs(missing)
-        for name in wanted:
+        for name in dict.fromkeys((*wanted, *(each for each in besides if each in files))):
             if named is not None or name not in self._before or name == PROGRESS:
                 outputs.add(name, files[name])
         return outputs
