@@ -38,6 +38,8 @@ from condor_actors.messages.envelope import Level
 
 ALGORITHM = "HS256"
 SCOPE_PREFIX = "condor:/"
+LATEST_S = 1 << 50
+"""Seconds since 1970 that a token may speak of; numbers without bounds are no times."""
 MAX_TOKEN_CHARACTERS = 8192
 CLOCK_SLACK_S = 60
 """By so much the clocks of two machines may differ."""
@@ -164,8 +166,10 @@ def read_claims(shown: str) -> Claims:
         if not isinstance(value, kind) or isinstance(value, bool):
             raise BadToken(f"it says no {name}")
     ends_s, scope = body.get("exp", 0), body.get("scope")
-    if not isinstance(ends_s, int) or not isinstance(scope, str | None):
+    if type(ends_s) is not int or not isinstance(scope, str | None):
         raise BadToken("its exp or scope is not what it should be")
+    if max(abs(ends_s), abs(body["iat"])) > LATEST_S:
+        raise BadToken("its exp or iat is no time")
     if not _SUBJECT.fullmatch(body["sub"]):
         raise BadToken(f"its subject {body['sub']!r} is no identity")
     return Claims(issuer=body["iss"], subject=body["sub"], key_id=header["kid"], token_id=body["jti"],

@@ -94,6 +94,9 @@ def test_forgeries() -> None:
     ({"alg": "HS256", "kid": "POOL"}, {"sub": "*@physics"}),
     ({"alg": "HS256", "kid": "POOL"}, {"iat": "now"}),
     ({"alg": "HS256", "kid": "POOL"}, {"exp": "never"}),
+    ({"alg": "HS256", "kid": "POOL"}, {"exp": True}),
+    ({"alg": "HS256", "kid": "POOL"}, {"exp": 10 ** 400}),
+    ({"alg": "HS256", "kid": "POOL"}, {"iat": -10 ** 400}),
     ({"alg": "HS256", "kid": "POOL"}, {"scope": ["condor:/READ"]}),
     ({"alg": "HS256", "kid": "POOL"}, {"jti": None}),
 ])
