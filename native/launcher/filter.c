@@ -199,16 +199,16 @@ static void job_calls(bool traceable)
 /* What the runtime's own filter lets through from any place or from its text, and what it needs before that closes. */
 static const uint16_t runtimes[] = {
     __NR_brk, __NR_clock_gettime, __NR_clock_nanosleep, __NR_close, __NR_close_range, __NR_dup3, __NR_execve,
-    __NR_exit, __NR_exit_group, __NR_fcntl, __NR_fsync, __NR_ftruncate, __NR_futex, __NR_getcpu, __NR_getitimer,
-    __NR_getpid, __NR_getrandom, __NR_getrusage, __NR_gettid, __NR_gettimeofday, __NR_ioctl, __NR_kill, __NR_lseek,
-    __NR_clock_getres, __NR_madvise, __NR_membarrier, __NR_mincore, __NR_mmap, __NR_mprotect, __NR_mremap,
-    __NR_munmap, __NR_pread64, __NR_prlimit64, __NR_pwrite64, __NR_read, __NR_readlinkat, __NR_recvmsg,
-    __NR_restart_syscall, __NR_rt_sigaction, __NR_rt_sigpending,
-    __NR_rt_sigprocmask, __NR_rt_sigreturn, __NR_rt_sigsuspend, __NR_rt_sigtimedwait, __NR_rt_tgsigqueueinfo,
-    __NR_sched_getaffinity, __NR_sched_yield, __NR_seccomp, __NR_sendmsg, __NR_set_robust_list, __NR_set_tid_address,
-    __NR_setitimer, __NR_sigaltstack, __NR_sysinfo, __NR_tgkill, __NR_timer_create, __NR_timer_delete,
-    __NR_timer_getoverrun, __NR_timer_gettime, __NR_timer_settime, __NR_times, __NR_wait4, __NR_waitid, __NR_write,
-    __NR_writev,
+    __NR_exit, __NR_exit_group, __NR_fcntl, __NR_fsync, __NR_ftruncate, __NR_futex, __NR_getcpu,
+    __NR_getitimer, __NR_getpid, __NR_getppid, __NR_getrandom, __NR_getrusage, __NR_gettid, __NR_gettimeofday,
+    __NR_ioctl, __NR_kill, __NR_lseek, __NR_clock_getres, __NR_madvise, __NR_membarrier, __NR_mincore,
+    __NR_mmap, __NR_mprotect, __NR_mremap, __NR_munmap, __NR_pread64, __NR_prlimit64, __NR_pwrite64, __NR_read,
+    __NR_readlinkat, __NR_recvmsg, __NR_restart_syscall, __NR_rt_sigaction, __NR_rt_sigpending,
+    __NR_rt_sigprocmask, __NR_rt_sigqueueinfo, __NR_rt_sigreturn, __NR_rt_sigsuspend, __NR_rt_sigtimedwait,
+    __NR_rt_tgsigqueueinfo, __NR_sched_getaffinity, __NR_sched_yield, __NR_seccomp, __NR_sendmsg,
+    __NR_set_robust_list, __NR_set_tid_address, __NR_setitimer, __NR_setpgid, __NR_sigaltstack, __NR_sysinfo,
+    __NR_tgkill, __NR_timer_create, __NR_timer_delete, __NR_timer_getoverrun, __NR_timer_gettime,
+    __NR_timer_settime, __NR_times, __NR_wait4, __NR_waitid, __NR_write, __NR_writev,
 #ifdef __x86_64__
     __NR_arch_prctl, __NR_time,
 #endif
