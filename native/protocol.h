@@ -88,12 +88,9 @@ enum {
     OP_LIMIT_FILES = 1023, /* argument 0: descriptors are below it from now on (RLIMIT_NOFILE) */
     OP_MEMBER_GONE = 1020, /* pid of a member that a signal ended; answered when its last call is done */
     /* A checkpoint of a family, in this order; see shadow/family.c. */
-    OP_GATHER = 1024,       /* of the first process, GATHER_...; out: real pids that are to be signalled, or, if negative,
-                             * to be looked at: they may be stopped; before it asks again; result: their number,
-                             * GATHER_ALONE, or 0: all are parked */
-    OP_PARKED = 1025,       /* answered when all are parked; argument 0: 1: it knows what else is answered. Out: real pids
-                             * of the members that were stopped; result: their number, and PARKED_OVER: there is no
-                             * checkpoint. -EAGAIN: no checkpoint is being taken */
+    OP_GATHER = 1024,       /* of the first process, GATHER_...; out: real pids that are to be signalled, before it asks
+                             * again; result: their number, GATHER_ALONE, or 0: all are parked */
+    OP_PARKED = 1025,       /* answered when all are parked; -EAGAIN: no checkpoint is being taken */
     OP_SHARED_MEMORY = 1026,      /* in: struct shared_piece of each piece of shared memory; out: a byte for each: 1: write it */
     OP_PART = 1027,         /* bytes of this process's part, or -errno; in: struct lineage, struct lineage_child ...; result: where
                              * it begins in the image, whose file comes beside the answer */
@@ -117,9 +114,8 @@ enum {
 };
 
 /* Arguments of OP_GATHER, and an answer. */
-enum { GATHER_FIRST = 1 /* argument 1: it has children, 2: it can look for stopped ones */,
-       GATHER_MORE = 2 /* in: real pids of those that were found stopped, and go on */, GATHER_OVER = 3 /* argument 1: result */,
-       GATHER_ALONE = 1 << 20, PARKED_OVER = 1 << 20, MOST_GATHERED = 512, MOST_SHARED_PIECES = 1024 };
+enum { GATHER_FIRST = 1 /* argument 1: it has children */, GATHER_MORE = 2, GATHER_OVER = 3 /* argument 1: result */,
+       GATHER_ALONE = 1 << 20, MOST_GATHERED = 512, MOST_SHARED_PIECES = 1024 };
 
 /* Where a piece of a file is in the memory that all members have. The result of OP_SHARE is the place of a part of it,
  * and in its lowest bits the power of two that it is long. */
@@ -148,13 +144,8 @@ struct lineage {
 };
 
 struct lineage_child {
-    int32_t virtual_pid, has_ended, status, reserved; /* of one that has ended, as wait4 tells it; else LINEAGE_... */
+    int32_t virtual_pid, has_ended, status, reserved; /* as wait4 tells it */
 };
-
-/* What a living member does, whether its parent has been told so by a wait, and above LINEAGE_STATE by which signal it
- * was stopped. */
-enum { LINEAGE_RUNS = 0, LINEAGE_STOPPED = 1, LINEAGE_STOPPED_UNTOLD = 2, LINEAGE_CONTINUED_UNTOLD = 3,
-       LINEAGE_STATE = 0xff, LINEAGE_SIGNAL_SHIFT = 8 };
 
 /* At the end of a family's image: its members, children that have ended and were not waited for among them, and the
  * memory that they share.  The image's header says where (FAMILY_AT: magic, offset). */

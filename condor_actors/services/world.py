@@ -223,7 +223,7 @@ def bind_address(config: Config) -> str:
         return wanted
     if not fitting:
         known = ", ".join(f"{name} ({ip})" for name, ip in addresses)
-        raise config.unusable("NETWORK_INTERFACE", f"no interface fits {wanted}; this machine has {known}",
+        raise config.unusable("NETWORK_INTERFACE", f"NETWORK_INTERFACE: no interface fits; this machine has {known}",
                               "an address or interface of this machine", value=wanted)
     return min(fitting, key=lambda ip: (ipaddress.ip_address(ip).is_loopback, ipaddress.ip_address(ip).is_private))
 

@@ -1,9 +1,8 @@
-/* A process beside the program that opens /proc/<pid>/maps and /proc/<pid>/pagemap for its members, and tells which of
- * them are stopped.
+/* A process beside the program that opens /proc/<pid>/maps and /proc/<pid>/pagemap for its members.
  *
  * The lists that the first process opens before its filter closes are its own; a child gets copies of the descriptors
  * and could neither read its own memory's lists by them nor open others.  The broker was there before the filter.  It
- * opens them for whom the kernel names as the sender, and for nobody else; it has nothing of the
+ * opens them for whom the kernel names as the sender, and for nobody else; it does nothing besides, has nothing of the
  * program's in its memory, and ends with the last member.  It is nobody's child in the family.
  *
  * All members ask by copies of one socket, one at a time: a word that they share says who does.
@@ -20,7 +19,7 @@
 #define CLOSE_RECEIVED 0x40000000 /* MSG_CMSG_CLOEXEC */
 #define NO_SIGNAL 0x4000
 enum { AF_LOCAL = 1, SEQPACKET = 5, CLOSE_ON_EXEC = 02000000, PASS_CREDENTIALS = 16, CREDENTIALS = 2, RIGHTS = 1,
-       CREDENTIAL_BYTES = 28, RIGHTS_BYTES = 20, WANTS_MAPS = 'm', WANTS_PAGES = 'p', WANTS_STATE = 's', BROKER_HOME = 3 };
+       CREDENTIAL_BYTES = 28, RIGHTS_BYTES = 20, WANTS_MAPS = 'm', WANTS_PAGES = 'p', BROKER_HOME = 3 };
 
 static volatile uint32_t *asking UNGUARDED("set before there is a second thread; the word is changed by atomic instructions");
 
@@ -39,63 +38,18 @@ struct with_rights {
 };
 
 struct asked {
-    int what, pid, whom; /* whose state is wanted */
+    int what, pid;
 };
 
-static long open_list(int pid, const char *name)
+static long open_list(int pid, int what)
 {
     char path[64];
     struct text text = {path, 0, sizeof path - 1};
     put(&text, "/proc/");
     put_number(&text, (unsigned long)pid, 10);
-    put(&text, name);
+    put(&text, what == WANTS_MAPS ? "/maps" : "/pagemap");
     path[text.used] = 0;
     return SYSTEM(__NR_openat, AT_FDCWD, path, CLOSE_ON_EXEC);
-}
-
-/* What stands behind NAME in the list of a process's properties. NULL: it is not there. */
-static const char *property(const char *list, const char *name)
-{
-    for (; *list; list++)
-        if (starts_with(list, name)) {
-            for (list += strlen(name); *list == '\t' || *list == ' ';)
-                list++;
-            return list;
-        }
-    return NULL;
-}
-
-static uint64_t signals_in(const char *list, const char *name)
-{
-    const char *at = property(list, name);
-    return at ? read_number(&at, 16) : 0;
-}
-
-/* Whether PID is stopped: a state of STATE_... */
-static int state_of(int pid)
-{
-    enum { STATUS_BYTES_MOST = 4096 };
-    const uint64_t stops = SIGNAL_BIT(SIGSTOP) | SIGNAL_BIT(SIGTSTP) | SIGNAL_BIT(SIGTTIN) | SIGNAL_BIT(SIGTTOU);
-    const uint64_t harmless = stops | SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(SIGCONT) | SIGNAL_BIT(SIGURG) | SIGNAL_BIT(SIGWINCH);
-    char list[STATUS_BYTES_MOST];
-    long fd = open_list(pid, "/status"), size = 0, got = 1;
-    if (fd < 0)
-        return STATE_OTHER;
-    while (got > 0 && size < (long)sizeof list - 1) {
-        got = SYSTEM(__NR_read, fd, list + size, sizeof list - 1 - (size_t)size);
-        size += got > 0 ? got : 0;
-    }
-    SYSTEM(__NR_close, fd);
-    list[size] = 0;
-    const char *state = property(list, "\nState:");
-    const uint64_t blocked = signals_in(list, "\nSigBlk:");
-    const uint64_t pending = (signals_in(list, "\nSigPnd:") | signals_in(list, "\nShdPnd:")) & ~(blocked & ~SIGNAL_BIT(SIGSTOP));
-    const uint64_t handled = signals_in(list, "\nSigCgt:") | signals_in(list, "\nSigIgn:");
-    if (state && *state == 'T')
-        return pending & ~handled & ~harmless ? STATE_ENDS : STATE_STOPPED;
-    if (!state || *state == 'R' || (pending & stops & ~handled))
-        return STATE_UNSETTLED;
-    return STATE_OTHER;
 }
 
 /* What it does until nobody is left to ask. */
@@ -114,11 +68,7 @@ static void serve(void)
             die(0);
         bool known = message.control_size && who.length == CREDENTIAL_BYTES && who.level == SOL_SOCKET_LEVEL &&
                      who.kind == CREDENTIALS;
-        long fd = -EPERM;
-        if (known && asked.what == WANTS_STATE)
-            fd = -EAGAIN, asked.whom = state_of(asked.whom);
-        else if (known)
-            fd = open_list(who.pid, asked.what == WANTS_MAPS ? "/maps" : "/pagemap");
+        long fd = known ? open_list(who.pid, asked.what) : -EPERM;
         struct with_rights rights = {RIGHTS_BYTES, SOL_SOCKET_LEVEL, RIGHTS, (int)fd, 0};
         asked.pid = who.pid;
         asked.what = fd < 0 ? (int)fd : asked.what;
@@ -206,7 +156,7 @@ static void end_asking(void)
 /* The list becomes the descriptor AT. */
 static bool fetch(int what, int at)
 {
-    struct asked asked = {what, 0, 0};
+    struct asked asked = {what, 0};
     struct vector part = {&asked, sizeof asked};
     while (SYSTEM(__NR_writev, BROKER_FD, &part, 1) == -EINTR)
         ;
@@ -240,29 +190,4 @@ bool broker_lists(void)
     process.own_lists = fetch(WANTS_MAPS, MAPS_FD) && fetch(WANTS_PAGES, PAGEMAP_FD);
     end_asking();
     return process.own_lists;
-}
-
-/* Whether another member is stopped. */
-enum member_state broker_state(int real_id)
-{
-    if (!asking)
-        return STATE_OTHER;
-    begin_asking();
-    struct asked asked = {WANTS_STATE, 0, real_id};
-    struct vector part = {&asked, sizeof asked};
-    while (SYSTEM(__NR_writev, BROKER_FD, &part, 1) == -EINTR)
-        ;
-    enum member_state found = STATE_OTHER;
-    for (bool over = false; !over;) {
-        uint64_t room[4] = {0};
-        struct message message = {.parts = &part, .part_count = 1, .control = room, .control_size = sizeof room};
-        long got = SYSTEM(__NR_recvmsg, BROKER_FD, &message, 0);
-        over = got != -EINTR && (got != (long)sizeof asked || asked.pid == process.real_id);
-        if (got > 0 && message.control_size) /* of one that has died since */
-            SYSTEM(__NR_close, PASSED_FD);
-        else if (over && got == (long)sizeof asked)
-            found = (enum member_state)asked.whom;
-    }
-    end_asking();
-    return found;
 }

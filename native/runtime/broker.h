@@ -10,12 +10,4 @@ volatile uint32_t *broker_keep(void);
 void broker_again(volatile uint32_t *kept) REQUIRES(one_thread);
 bool broker_lists(void) REQUIRES(passed_fd_lock);
 
-enum member_state {
-    STATE_OTHER,
-    STATE_STOPPED,
-    STATE_ENDS,      /* it is stopped, and what was sent to it will end it when it goes on */
-    STATE_UNSETTLED, /* it runs, or is about to stop */
-};
-enum member_state broker_state(int real_id) REQUIRES(passed_fd_lock);
-
 #endif

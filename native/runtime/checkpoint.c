@@ -149,8 +149,6 @@ void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo
         tell_starter(CONTROL_REFUSED, -gathered);
     if (gathered < 0)
         drop_wishes(self);
-    if (gathered != GATHER_ALONE)
-        stop_again(self, false);
     release_others(phase);
     if (gathered >= 0)
         give_back_signals(self);

@@ -8,7 +8,6 @@
 #include "family.h"
 
 #include "read_ahead.h"
-#include "children.h"
 #include "control.h"
 #include "dirty.h"
 #include "shared_arena.h"
@@ -26,8 +25,150 @@
 #include "time.h"
 #include "user.h"
 
-enum { ROBUST_HEAD_BYTES = 3 * sizeof(long), USAGE_WORDS = 18, STOPPED = 0x7f, CONTINUED = 0xffff, SIGNAL_OF_STATUS = 0x7f,
-       STATUS_SHIFT = 8 };
+enum { CHILDREN = 1024, CHILDREN_GONE = 64, ROBUST_HEAD_BYTES = 3 * sizeof(long), USAGE_WORDS = 18, STOPPED = 0x7f, CONTINUED = 0xffff, SIGNAL_OF_STATUS = 0x7f };
+
+struct lock children_lock;
+static struct child {
+    int virtual_id, real_id; /* 0: unused */
+} children[CHILDREN] GUARDED_BY(children_lock), gone[CHILDREN_GONE] GUARDED_BY(children_lock);
+static unsigned gone_next GUARDED_BY(children_lock);
+
+static struct child *child_of(int virtual_id) REQUIRES(children_lock);
+static struct child *child_of(int virtual_id)
+{
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id && children[i].virtual_id == virtual_id)
+            return &children[i];
+    return NULL;
+}
+
+int real_child_id(int virtual_id)
+{
+    lock(&children_lock);
+    const struct child *child = child_of(virtual_id);
+    int found = child ? child->real_id : 0;
+    unlock(&children_lock);
+    return found;
+}
+
+/* A place for one more child.  Those that the kernel reaps by itself, because the program ignores
+ * SIGCHLD, leave theirs unannounced. NULL: there are as many as can be. */
+static struct child *free_child(void) REQUIRES(children_lock);
+static struct child *free_child(void)
+{
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < CHILDREN; i++) {
+            struct child *child = &children[i];
+            if (round && child->real_id && SYSTEM(__NR_kill, child->real_id, 0) == -ESRCH)
+                child->real_id = 0;
+            if (!child->real_id)
+                return child;
+        }
+    return NULL;
+}
+
+/* The kernel's number, unless a process of before a move has it. Parent and child find the same one, each in
+ * its copy of the table. */
+static int new_virtual_id(int real_id) REQUIRES(children_lock);
+static int new_virtual_id(int real_id)
+{
+    while (child_of(real_id) || real_id == process.start.virtual_pid || lineage_has(real_id))
+        real_id += VIRTUAL_STEP;
+    return real_id;
+}
+
+/* What there is of children: each lives, or has ended and was not waited for. Returns their number or -errno. */
+long list_children(struct lineage_child *list, uint32_t most)
+{
+    enum { STATUS_SHIFT = 8, DUMPED = 0x80 };
+    uint32_t count = 0;
+    lock(&children_lock);
+    for (size_t i = 0; i < CHILDREN; i++) {
+        struct siginfo info;
+        memset(&info, 0, sizeof info);
+        if (!children[i].real_id)
+            continue;
+        if (SYSTEM(__NR_waitid, P_PID, children[i].real_id, &info, WEXITED | WNOHANG | WNOWAIT, 0) < 0) {
+            children[i].real_id = 0; /* the kernel has reaped it */
+            continue;
+        }
+        if (count == most)
+            break;
+        int status = info._sifields._sigchld._status;
+        if (info.si_code == CLD_EXITED)
+            status <<= STATUS_SHIFT;
+        else if (info.si_code == CLD_DUMPED)
+            status |= DUMPED;
+        list[count++] = (struct lineage_child){children[i].virtual_id, info._sifields._sigchld._pid != 0, status, 0};
+    }
+    unlock(&children_lock);
+    return count < most ? (long)count : -E2BIG;
+}
+
+bool adopt_child(int virtual_id, int real_id)
+{
+    lock(&children_lock);
+    struct child *child = free_child();
+    if (child)
+        *child = (struct child){virtual_id, real_id};
+    unlock(&children_lock);
+    return child;
+}
+
+void forget_children(void)
+{
+    lock(&children_lock);
+    memset(children, 0, sizeof children);
+    memset(gone, 0, sizeof gone);
+    unlock(&children_lock);
+}
+
+static int virtual_child_id(int real_id, bool forget)
+{
+    int found = real_id;
+    lock(&children_lock);
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id == real_id) {
+            found = children[i].virtual_id;
+            if (!forget)
+                continue;
+            gone[gone_next++ % CHILDREN_GONE] = children[i];
+            children[i].real_id = 0;
+        }
+    unlock(&children_lock);
+    return found;
+}
+
+/* A child, or one that was waited for just now: its signal may come after that. 0: none. */
+static int virtual_kin_id(int real_id)
+{
+    int found = 0;
+    lock(&children_lock);
+    for (size_t i = 0; i < CHILDREN_GONE; i++)
+        if (gone[i].real_id == real_id)
+            found = gone[i].virtual_id;
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id == real_id)
+            found = children[i].virtual_id;
+    unlock(&children_lock);
+    return found;
+}
+
+/* Who sent a signal, as the program knows the process. */
+int virtual_sender(int real_id)
+{
+    if (!process.restarted || real_id <= 1) /* the numbers are the kernel's */
+        return real_id;
+    if (real_id == process.real_id)
+        return process.start.virtual_pid;
+    int found = virtual_kin_id(real_id);
+    if (!found && process.helper && real_id == process.parent_real_id)
+        found = process.start.parent_pid;
+    struct request request = {.call = OP_REAL_PID, .arguments = {real_id, 1}};
+    if (!found)
+        found = (int)ask(current_thread(), &request, NULL, 0, NULL, 0, NULL);
+    return found > 0 ? found : real_id;
+}
 
 /* What a fork holds, so that no other thread is in the middle of what the child gets a copy of. */
 static void lock_for_fork(void)
@@ -87,8 +228,11 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     forget_other_threads(self);
     shared_become_member(birth->views_until);
     forget_timers();
-    int id = first_virtual_id((int)SYSTEM(__NR_getpid));
-    forget_children();
+    lock(&children_lock);
+    int id = new_virtual_id((int)SYSTEM(__NR_getpid));
+    memset(children, 0, sizeof children);
+    memset(gone, 0, sizeof gone);
+    unlock(&children_lock);
     process.helper = true;
     process.executed = false;
     process.own_lists = false;
@@ -125,7 +269,7 @@ static long fork_member(struct trap *t, unsigned long flags, const struct birth 
     int id = 0;
     if (result > 0) {
         id = new_virtual_id((int)result);
-        *child = (struct child){.virtual_id = id, .real_id = (int)result};
+        *child = (struct child){id, (int)result};
     }
     unlock_after_fork(); /* in the child, too: it has its copies of them */
     if (result == 0 && child) {
@@ -223,10 +367,6 @@ long do_wait4(struct trap *t)
     if (id <= 0)
         return id;
     bool ended = (status & 0xff) != STOPPED && status != CONTINUED;
-    if ((status & 0xff) == STOPPED)
-        status = STOPPED | told_stop((int)id, status >> STATUS_SHIFT, true) << STATUS_SHIFT;
-    else
-        told_other((int)id);
     if (ended && (status & SIGNAL_OF_STATUS))
         await_last_calls(t->self, (int)id);
     if ((t->a[1] && copy_user((void *)t->a[1], &status, sizeof status)) ||
@@ -254,10 +394,6 @@ long do_waitid(struct trap *t)
     if (result < 0)
         return result;
     bool ended = info.si_code >= CLD_EXITED && info.si_code <= CLD_DUMPED && !(t->a[3] & WNOWAIT);
-    if (info.si_code == CLD_STOPPED)
-        info._sifields._sigchld._status = told_stop(info._sifields._sigchld._pid, info._sifields._sigchld._status, !(t->a[3] & WNOWAIT));
-    else if (info.si_code == CLD_CONTINUED && !(t->a[3] & WNOWAIT))
-        told_other(info._sifields._sigchld._pid);
     if (ended && info.si_code != CLD_EXITED)
         await_last_calls(t->self, info._sifields._sigchld._pid);
     if (info._sifields._sigchld._pid)

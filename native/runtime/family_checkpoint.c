@@ -26,81 +26,23 @@ static void call_to_park(int real_id)
         wait_a_moment_while(&nothing, 0);
 }
 
-/* Members that were stopped, and go on only to be saved. */
-static int32_t stopped[MOST_GATHERED] GUARDED_BY(one_thread);
-static long stopped_count GUARDED_BY(one_thread);
-
-bool was_stopped(int real_id)
-{
-    for (long i = 0; i < stopped_count; i++)
-        if (stopped[i] == real_id)
-            return true;
-    return false;
-}
-
-/* Nobody goes on before they have stopped again: neither they nor those whose children they are. BEGINS: after a restart. */
-void stop_again(struct thread *self, bool begins)
-{
-    children_stop_again(self, begins);
-    if (begins ? lineage_was_stopped : was_stopped(process.real_id))
-        SYSTEM(__NR_kill, process.real_id, SIGSTOP);
-}
-
-/* A member that has not parked, or has: may be stopped. One to which a signal would be the end when it goes on is left. */
-static void look_at(int real_id) REQUIRES(one_thread, passed_fd_lock);
-static void look_at(int real_id)
-{
-    enum { MOST_LOOKS = 1000 };
-    volatile uint32_t nothing = 0;
-    enum member_state state = broker_state(real_id);
-    for (int i = 0; i < MOST_LOOKS && state == STATE_UNSETTLED; i++) {
-        wait_a_moment_while(&nothing, 0);
-        state = broker_state(real_id);
-    }
-    if (state != STATE_STOPPED || was_stopped(real_id) || stopped_count == MOST_GATHERED)
-        return;
-    stopped[stopped_count++] = real_id;
-    wake_stopped(real_id);
-}
-
-static long gather_as_first(struct thread *self) REQUIRES(one_thread);
-static long gather_as_first(struct thread *self)
-{
-    int32_t pids[MOST_GATHERED];
-    struct vector out = {pids, sizeof pids};
-    struct request request = {.call = OP_GATHER, .arguments = {GATHER_FIRST, has_children(), 1}};
-    for (;;) {
-        struct vector in = {stopped, (size_t)stopped_count * sizeof *stopped};
-        long count = ask(self, &request, &in, 1, &out, 1, NULL);
-        if (count <= 0 || count > MOST_GATHERED)
-            return count;
-        lock(&passed_fd_lock);
-        for (long i = 0; i < count; i++)
-            if (pids[i] < 0)
-                look_at(-pids[i]);
-            else
-                call_to_park(pids[i]);
-        unlock(&passed_fd_lock);
-        request.arguments[0] = GATHER_MORE;
-    }
-}
-
 /* Returns 0: the members of the family are parked; GATHER_ALONE: there are no others; or -errno: no checkpoint now. */
 long gather_family(struct thread *self)
 {
-    struct request request = {.call = OP_PARKED, .arguments = {1}};
-    struct vector out = {stopped, sizeof stopped};
-    stopped_count = 0;
-    note_childrens_news();
-    if (!process.helper)
-        return gather_as_first(self);
-    long result = ask(self, &request, NULL, 0, &out, 1, NULL);
-    if (result < 0)
-        return result;
-    stopped_count = result & ~PARKED_OVER;
-    if (stopped_count > MOST_GATHERED)
-        stopped_count = 0;
-    return result & PARKED_OVER ? -EAGAIN : 0;
+    struct request request = {.call = OP_PARKED};
+    if (process.helper)
+        return ask(self, &request, NULL, 0, NULL, 0, NULL);
+    int32_t pids[MOST_GATHERED];
+    struct vector out = {pids, sizeof pids};
+    request = (struct request){.call = OP_GATHER, .arguments = {GATHER_FIRST, has_children()}};
+    for (;;) {
+        long count = ask(self, &request, NULL, 0, &out, 1, NULL);
+        if (count <= 0 || count > MOST_GATHERED)
+            return count;
+        for (long i = 0; i < count; i++)
+            call_to_park(pids[i]);
+        request.arguments[0] = GATHER_MORE;
+    }
 }
 
 /* Tells how long this process's part is, and finds where it begins and who its children are; the file is PASSED_FD

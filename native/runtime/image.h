@@ -98,8 +98,6 @@ const struct shared_region *shared_memory_elsewhere(unsigned long from) REQUIRES
 
 /* family_checkpoint.c */
 long gather_family(struct thread *self) REQUIRES(one_thread);
-bool was_stopped(int real_id) REQUIRES(one_thread);
-void stop_again(struct thread *self, bool begins) REQUIRES(one_thread);
 void write_with_family(struct thread *self, bool first) REQUIRES(one_thread);
 
 /* checkpoint.c */

@@ -25,7 +25,6 @@
 #include "trap.h"
 
 static int32_t taken[3 * MOST_MEMBERS] UNGUARDED("written in a restart, while there is one thread");
-bool lineage_was_stopped GUARDED_BY(one_thread); /* this process, in the image it comes from, or it had just been continued */
 static uint32_t taken_count UNGUARDED("written in a restart, while there is one thread");
 
 /* Whether a process of the image had that number, or a group or session of it has. */
@@ -242,18 +241,15 @@ void lineage_start(struct revival *r, struct thread *self)
 {
     forget_children();
     remember_ids(r);
-    lineage_was_stopped = false;
     for (uint32_t i = 0; r->family && i < r->family->members; i++) {
         const struct member_image *who = &r->members[i];
         bool orphan = !process.helper && is_orphan(r, who);
-        if (process.helper && !who->has_ended && who->virtual_pid == process.start.virtual_pid)
-            lineage_was_stopped = (who->status & LINEAGE_STATE) != LINEAGE_RUNS;
         if (!orphan && (who->parent_pid != process.start.virtual_pid || who == r->members))
             continue;
         long id = who->has_ended ? start_ended(r, self, who) : start_living(r, self, who, orphan);
         if (id < 0)
             die(EXIT_CANNOT_START);
-        if (!orphan && !adopt_child(who->virtual_pid, (int)id, who->has_ended ? LINEAGE_RUNS : who->status))
+        if (!orphan && !adopt_child(who->virtual_pid, (int)id))
             die(EXIT_CANNOT_START);
     }
     wait_for_ended(r);

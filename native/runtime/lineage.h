@@ -27,7 +27,6 @@ struct revival {
 
 long lineage_list(struct image_room *m) REQUIRES(one_thread);
 bool lineage_has(int virtual_id);
-extern bool lineage_was_stopped GUARDED_BY(one_thread);
 struct revival *lineage_load(void) REQUIRES(one_thread);
 void lineage_start(struct revival *r, struct thread *self) REQUIRES(one_thread);
 

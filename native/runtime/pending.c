@@ -14,7 +14,6 @@
 #include "family.h"
 #include "process.h"
 #include "signals.h"
-#include "text.h"
 
 enum { MOST_HELD = 8192, OF_THE_PROCESS = -1, NAMED = 0x4e414d45 /* the sender's number is the program's already */ };
 
@@ -50,25 +49,6 @@ void name_sender(struct siginfo *info)
         *sender = virtual_sender(*sender);
 }
 
-/* SIGCONT with this value lets a stopped process go on to be saved, and no program hears of it. */
-enum { WAKENING = -0x434b };
-
-bool is_wakening(const struct siginfo *info)
-{
-    return info->si_code == WAKENING;
-}
-
-void wake_stopped(int real_id)
-{
-    struct siginfo info;
-    memset(&info, 0, sizeof info);
-    info.si_signo = SIGCONT;
-    info.si_code = WAKENING;
-    volatile uint32_t nothing = 0;
-    while (SYSTEM(__NR_rt_sigqueueinfo, real_id, SIGCONT, &info) == -EAGAIN)
-        wait_a_moment_while(&nothing, 0);
-}
-
 void forget_signals(void)
 {
     held_count = too_many = 0;
@@ -77,12 +57,6 @@ void forget_signals(void)
 bool all_signals_taken(void)
 {
     return !too_many;
-}
-
-/* That a child goes on which does so only to be saved, of which the program knows that it is stopped. */
-static bool is_stale_news(const struct siginfo *info)
-{
-    return info->si_signo == SIGCHLD && info->si_code == CLD_CONTINUED && !child_is_news(info->_sifields._sigchld._pid);
 }
 
 /* Takes what has come for SELF. OF_THE_PROCESS: also what has come for any thread. */
@@ -103,12 +77,6 @@ void take_signals(struct thread *self, bool of_the_process)
         h->number = number > 0 ? (int32_t)number : 0;
         if (!h->number)
             return;
-        if ((number == SIGCONT && is_wakening(&h->info)) || is_stale_news(&h->info)) {
-            h->number = 0;
-            continue;
-        }
-        if (number == SIGCHLD && h->info.si_code == CLD_STOPPED)
-            child_has_stopped(h->info._sifields._sigchld._pid, h->info._sifields._sigchld._status);
         h->slot = of_the_process && h->info.si_code != SI_TKILL ? OF_THE_PROCESS : self->slot;
         sender = sender_of(&h->info, &room);
         h->sender = sender ? *room == NAMED ? *sender : virtual_sender(*sender) : 0;
@@ -151,24 +119,4 @@ void give_back_signals(struct thread *self)
         while (send_again(self, h, &info) == -EAGAIN) /* all programs of a user share the room */
             wait_a_moment_while(&nothing, 0);
     }
-}
-
-/* Children have stopped again that had gone on only to be saved: what the kernel says of it is nothing new. What was
- * given back before stays, and that one has ended meanwhile is said again. */
-void drop_news_of_stops(struct thread *self)
-{
-    const uint64_t set = SIGNAL_BIT(SIGCHLD);
-    const struct __kernel_timespec now = {0, 0};
-    struct held h = {.number = SIGCHLD, .slot = OF_THE_PROCESS};
-    struct siginfo none;
-    int32_t *room, *sender;
-    if (SYSTEM(__NR_rt_sigtimedwait, &set, &h.info, &now, MASK_BYTES) != SIGCHLD)
-        return;
-    sender = sender_of(&h.info, &room);
-    memset(&none, 0, sizeof none);
-    bool of_stop = h.info.si_code == CLD_STOPPED || h.info.si_code == CLD_CONTINUED;
-    if (!of_stop || !sender || *room == NAMED)
-        send_again(self, &h, &h.info);
-    else if (SYSTEM(__NR_waitid, P_ALL, 0, &none, WEXITED | WNOHANG | WNOWAIT, 0) == 0 && none._sifields._sigchld._pid)
-        SYSTEM(__NR_kill, process.real_id, SIGCHLD);
 }

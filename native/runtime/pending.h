@@ -9,8 +9,5 @@ void forget_signals(void);
 bool all_signals_taken(void);
 void give_back_signals(struct thread *self);
 void name_sender(struct siginfo *info);
-bool is_wakening(const struct siginfo *info);
-void wake_stopped(int real_id);
-void drop_news_of_stops(struct thread *self);
 
 #endif

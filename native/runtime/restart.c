@@ -16,7 +16,6 @@
 #include "shared_arena.h"
 #include "groups.h"
 #include "identity.h"
-#include "image.h"
 #include "memory.h"
 #include "own_proc.h"
 #include "park.h"
@@ -146,8 +145,6 @@ static void come_back(void *argument)
         ask(self, &begin, NULL, 0, NULL, 0, NULL);
         if (!process.helper)
             groups_release();
-        no_other_thread_runs();
-        stop_again(self, true);
         __atomic_store_n(&begun, 1, __ATOMIC_RELEASE);
         wake_all(&begun);
     }

@@ -220,8 +220,6 @@ void on_signal(int number, struct siginfo *info, void *context)
             fault_in_runtime(frame);
         return;
     }
-    if (number == SIGCONT && is_wakening(info))
-        return; /* what lets a stopped process be saved is not the program's business */
     if (in_runtime) {
         postpone(self, number, info, frame);
         return;

@@ -1,6 +1,6 @@
 /* One checkpoint of all processes of a program.
  *
- * The first process asks for it: it is told whom to signal, until every member's threads are parked (gather.c).  Nobody
+ * The first process asks for it: it is told whom to signal, until every member's threads are parked (gather).  Nobody
  * is born meanwhile: a fork is put off.  Each member then tells what memory it shares, how long its part of the image
  * is and who its children are, is told where its part begins, and writes it.  The first process writes last: the
  * table of members, and the header that makes the file an image.  All wait here for the end of it.
@@ -10,7 +10,7 @@
  * One that ends on the way from PARKED on, or says that it has failed, makes it a failure for all; the image of before
  * stays.  At a restart the members come back one after the other, each from its own part, and go on together.
  */
-#include "gathering.h"
+#include "serve.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,16 +19,40 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define GATHER_NS 5000000000ll
 #define LOOK_NS 20000000ll
 
-void ring(struct session *s)
+enum { MEMBER_RUNS, MEMBER_SIGNALLED, MEMBER_PARKED, MEMBER_SIZED, MEMBER_WRITTEN };
+
+/* A checkpoint that is being taken. */
+struct gathering {
+    int64_t until_ns;
+    bool parked; /* all are */
+    bool sized;  /* the first process has its file */
+    long failed;
+    uint64_t next_base, digest;
+    struct object_image objects[MOST_SHARED_PIECES];
+    struct shared_piece written[MOST_SHARED_PIECES];
+    uint32_t object_count, written_count;
+    struct member_image members[MOST_MEMBERS];
+    struct group_image groups[MOST_MEMBERS]; /* of those */
+    uint32_t member_count, living;
+    int32_t claimed[MOST_MEMBERS]; /* children that are said to live */
+    uint32_t claimed_count;
+};
+
+/* The family's sessions, the first process's first. */
+#define EACH_MEMBER(s, root) (struct session *s = (root); s; s = s->next_member)
+
+static void ring(struct session *s)
 {
     uint64_t one = 1;
     if (s->bell >= 0 && write(s->bell, &one, sizeof one) < 0)
         return; /* it rings already */
 }
 
-void ring_all(struct session *root)
+static void ring_all(struct session *root) REQUIRES(table_lock);
+static void ring_all(struct session *root)
 {
     for EACH_MEMBER (s, root)
         ring(s);
@@ -102,6 +126,110 @@ bool family_may_grow(struct session *root)
     return may;
 }
 
+static long begin_gathering(struct session *root, bool has_children)
+{
+    if (!root->image || root->image_fd >= 0)
+        return -EBUSY;
+    if (root->members == 1 && !has_children)
+        return GATHER_ALONE;
+    struct gathering *g = calloc(1, sizeof *g);
+    if (!g)
+        return -ENOMEM;
+    g->until_ns = now_ns() + GATHER_NS;
+    pthread_mutex_lock(&table_lock);
+    struct gathering *old = root->gathering;
+    root->gathering = g;
+    for EACH_MEMBER (s, root)
+        s->stage = MEMBER_RUNS;
+    root->stage = MEMBER_PARKED;
+    pthread_mutex_unlock(&table_lock);
+    free(old);
+    return 0;
+}
+
+/* Those that are to be signalled, and whether any other is not parked yet. */
+static uint32_t unparked(struct session *root, int32_t *pids, struct session **late) REQUIRES(table_lock);
+static uint32_t unparked(struct session *root, int32_t *pids, struct session **late)
+{
+    uint32_t count = 0;
+    *late = NULL;
+    for EACH_MEMBER (s, root) {
+        if (s->stage >= MEMBER_PARKED)
+            continue;
+        *late = s;
+        if (s->stage == MEMBER_RUNS && s->greeted && count < MOST_GATHERED) {
+            s->stage = MEMBER_SIGNALLED;
+            pids[count++] = s->real_pid;
+        }
+    }
+    return count;
+}
+
+static long gather_more(struct work *w)
+{
+    struct session *root = w->session, *late = NULL;
+    int32_t pids[MOST_GATHERED];
+    char why[128] = "";
+    pthread_mutex_lock(&table_lock);
+    struct gathering *g = root->gathering;
+    uint32_t count = g ? unparked(root, pids, &late) : 0;
+    bool over = g && now_ns() >= g->until_ns;
+    int64_t until_ns = g ? g->until_ns : 0;
+    if (g && !count && late && over)
+        snprintf(why, sizeof why, "process %d of the program does not stop: it is suspended, or in a long call",
+                 late->virtual_pid);
+    if (g && !count && !late) {
+        g->parked = true;
+        ring_all(root);
+    }
+    pthread_mutex_unlock(&table_lock);
+    if (!g)
+        return -EPROTO;
+    if (why[0]) {
+        tell(root, SHADOW_NO_IMAGE, EAGAIN, root->members - 1, why);
+        family_release(root, -EAGAIN);
+        return -EAGAIN;
+    }
+    if (!count)
+        return late ? family_wait(w, until_ns) : 0;
+    uint8_t *to = out_room(w, count * sizeof *pids);
+    if (!to)
+        return -ENOMEM;
+    memcpy(to, pids, count * sizeof *pids);
+    return count;
+}
+
+long serve_gather(struct work *w)
+{
+    struct session *s = w->session;
+    if (s->root != s)
+        return -EPROTO;
+    if (ARGUMENT(0) == GATHER_OVER) {
+        family_release(s, ARGUMENT(1) <= 0 && ARGUMENT(1) > -4096 ? (long)ARGUMENT(1) : -EIO);
+        return 0;
+    }
+    long begun = ARGUMENT(0) == GATHER_FIRST && !w->again ? begin_gathering(s, ARGUMENT(1)) : 0;
+    return begun ? begun : gather_more(w);
+}
+
+long serve_parked(struct work *w)
+{
+    struct session *s = w->session, *root = s->root;
+    pthread_mutex_lock(&table_lock);
+    struct gathering *g = root->gathering;
+    bool welcome = g && s != root && (w->again || s->stage <= MEMBER_SIGNALLED);
+    if (welcome && !w->again) {
+        s->stage = MEMBER_PARKED;
+        ring(root);
+    }
+    bool all = welcome && g->parked;
+    int64_t until_ns = welcome ? g->until_ns : 0;
+    pthread_mutex_unlock(&table_lock);
+    if (!welcome)
+        return -EAGAIN;
+    return all ? 0 : family_wait(w, until_ns);
+}
+
 static bool note_shared_piece(struct gathering *g, const struct shared_piece *c, uint8_t *writes)
 {
     uint32_t at = 0;
@@ -167,8 +295,7 @@ static bool note_lineage(struct gathering *g, struct session *s, uint64_t base, 
 {
     if (g->member_count + lineage->children + 1 > MOST_MEMBERS || g->claimed_count + lineage->children > MOST_MEMBERS)
         return false;
-    note_member(g, s->root, (struct member_image){.base = base, .virtual_pid = s->virtual_pid, .parent_pid = lineage->parent_pid,
-                                                  .status = s->stopped ? LINEAGE_STOPPED : LINEAGE_RUNS});
+    note_member(g, s->root, (struct member_image){.base = base, .virtual_pid = s->virtual_pid, .parent_pid = lineage->parent_pid});
     g->living++;
     for (uint32_t i = 0; i < lineage->children; i++)
         if (children[i].has_ended)
@@ -176,7 +303,6 @@ static bool note_lineage(struct gathering *g, struct session *s, uint64_t base, 
                                                           .parent_pid = s->virtual_pid,
                                                           .has_ended = 1, .status = children[i].status});
         else
-            g->claimed_status[g->claimed_count] = children[i].status,
             g->claimed[g->claimed_count++] = children[i].virtual_pid;
     return true;
 }
@@ -221,16 +347,13 @@ long serve_part(struct work *w)
     return result;
 }
 
-/* Whether every child that its parent says lives has told where its part is. What the parent knows of it is noted. */
-static bool all_are_there(struct gathering *g)
+/* Whether every child that its parent says lives has told where its part is. */
+static bool all_are_there(const struct gathering *g)
 {
     for (uint32_t i = 0; i < g->claimed_count; i++) {
         bool found = false;
-        for (uint32_t k = 0; k < g->member_count && !found; k++) {
+        for (uint32_t k = 0; k < g->member_count && !found; k++)
             found = !g->members[k].has_ended && g->members[k].virtual_pid == g->claimed[i];
-            if (found)
-                g->members[k].status = g->claimed_status[i];
-        }
         if (!found)
             return false;
     }

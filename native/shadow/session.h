@@ -141,9 +141,6 @@ struct session {
     struct membership ended[MOST_ENDED]; /* of the root: members that have ended, the last ones */
     uint32_t ended_count;                /* how many ever did */
     int stage;                   /* MEMBER_... of a checkpoint, see family.c */
-    int64_t looked_ns;           /* when it was signalled for it, or last looked at */
-    bool stopped, told_stopped;  /* it was, when that began, and went on for it; and it knows that it was */
-    bool waits_parked;           /* it has not been told yet what became of it */
     bool begun;                  /* after a restart: it is ready to go on */
     uint32_t gathered;           /* of the root: how many checkpoints are over; of others: when its part was written */
     struct gathering *gathering; /* of the root, as are the next four */

@@ -147,7 +147,10 @@ def of_root(pool: Dropped) -> list[tuple[str, dict[str, str]]]:
     found, seen = [], set()
     for machine in (pool.manager, pool.submit, pool.execute):
         for pid in machine.pids():
-            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            except (FileNotFoundError, ProcessLookupError):  # one that looked a name up for condor_root has ended
+                continue
             at = words.index("condor_actors.services") + 1 if "condor_actors.services" in words else 0
             name, *more = words[at:] if at else ["master"]
             if name == "fork-server" and "master" in Path(f"/proc/{more[0]}/cmdline").read_text().split("\0"):

@@ -133,7 +133,7 @@ def test_reconfig_follows_the_list_and_refuses_what_is_wrong(master: Master) -> 
 
 @pytest.mark.parametrize(("line", "words"), [
     ("SCHEDD_INTERVAL = soon", "SCHEDD_INTERVAL = soon is not possible; expected a number of"),
-    ("NETWORK_INTERFACE = nowhere9", "no interface fits; this machine has"),
+    ("NETWORK_INTERFACE = nowhere9", "NETWORK_INTERFACE: no interface fits; this machine has"),
     ("if", ""),
 ])
 def test_a_restart_with_a_broken_configuration_is_refused(master: Master, line: str, words: str) -> None:

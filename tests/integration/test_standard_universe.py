@@ -452,27 +452,6 @@ print("three")
     job.wait()
 
 
-def test_a_stopped_helper_moves_with_its_job(pool: PersonalPool) -> None:
-    program = """
-import os, signal, subprocess, time
-helper = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
-helper.stdin.write(b"here\\n"); helper.stdin.flush(); helper.stdout.readline()
-helper.send_signal(signal.SIGSTOP)
-os.waitpid(helper.pid, os.WUNTRACED)
-print("one", flush=True)
-while not os.path.exists("go-on-0"): time.sleep(0.05)
-helper.send_signal(signal.SIGCONT)
-print(helper.communicate(b"there\\n")[0].decode(), os.getpgid(0) != helper.pid, flush=True)
-"""
-    job = Job(pool, "paused", "", program)
-    job.until_lines(1)
-    pool.run("condor_vacate_job", job.id)
-    job.until_logged("001 (", 2)
-    job.go_on(0)
-    job.wait()
-    assert job.text("out").split() == ["one", "there", "True"]
-
-
 PRYING = """
 try:
     seen = open("../beside").read()

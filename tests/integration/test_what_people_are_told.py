@@ -12,7 +12,7 @@ MANY = "executable = /bin/true\nconcurrency_limits = lic:4000000000\nqueue\n"
 
 @pytest.mark.parametrize(("line", "told"), [
     ("universe = vanila", ("I don't know about the 'vanila' universe; did you mean vanilla?", "t.sub, line 2")),
-    ("universe = qqqqqq", ("expected one of container, grid, local, parallel, scheduler, standard, vanilla.",
+    ("universe = qqqqqq", ("expected one of container, docker, grid, local, parallel, scheduler, standard, vanilla.",
                            "t.sub, line 2")),
     ("quue 3", ("on Line 2 of t.sub: 'quue 3': expected NAME = VALUE or queue; did you mean queue?",)),
     ("request_memry = 4GB", ("did you mean request_memory?", "t.sub, line 2")),

@@ -43,7 +43,6 @@ NOT_REACHED = {
         "shadow_read_statistics", "shadow_vacate", "shadow_spare", "shadow_close", "shadow_digest_image", "piece_at",
         "take_spare", "forget_member", "session_of",
     },
-    "of members that park: tests/native/test_stopped_members.py has such": {"parent_is_late", "tell_stopped"},
     "a matter of time": {"idle_sleep", "send_padding"},
     "no room for the journal: tests/integration/test_standard_faults.py fills the disk": {"wait_for_room"},
     "left to the search: pipes with names, directories foreseen, names in /proc": {

@@ -72,7 +72,7 @@ def claims_not_synced(patch: pytest.MonkeyPatch) -> None:
 
 def queue_synced_now_and_then(patch: pytest.MonkeyPatch) -> None:
     sync = SimulatedQueueStore.sync
-    patch.setattr(SimulatedQueueStore, "sync", lambda self: sync(self) if self._disk.commits % 7 == 0 else None)
+    patch.setattr(SimulatedQueueStore, "sync", lambda self: sync(self) if self._disk.commits % 50 == 0 else None)
 
 
 def counters_are_not_stored(patch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ REFUSED = {
 _STARTS = frozenset({"execl", "execle", "execlp", "execv", "execve", "execvp", "fork", "popen", "posix_spawn",
                      "posix_spawnp", "system", "vfork"})
 """Calls of a program that starts others."""
-_WITH_CHILDREN = ("it starts other programs: a checkpoint covers them all, also those that are stopped; what "
+_WITH_CHILDREN = ("it starts other programs: a checkpoint covers them all, and waits for one that is stopped; what "
                   "they would be refused is not looked at here")
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh", "fish"})
 _DYNSYM, _DYNAMIC = 11, 6

@@ -1,7 +1,7 @@
 """What the members of a program say of themselves while a checkpoint of all is taken, sound and hostile, as frames.
 
 One process that says that it has children is enough of a family: it gathers itself, tells of memory that is shared, of
-its children that ended, and writes a part and the table of all (native/shadow/gather.c, family.c).
+its children that ended, and writes a part and the table of all (native/shadow/family.c).
 """
 
 from __future__ import annotations
@@ -41,12 +41,10 @@ def part(size: int, pid: int = 2, parent: int = 1, children: int | None = None, 
     return frame(PART, (size,), told + b"".join(CHILD.pack(*map(signed, each), 0) for each in ended))
 
 
-def taken(
-    shared: bytes = b"", own: bytes = b"", written: tuple[int, int] = (0, 7), over: int = 1 << 16, stopped: bytes = b""
-) -> bytes:
-    """Return a whole checkpoint; STOPPED: numbers of processes that are said to be stopped."""
+def taken(shared: bytes = b"", own: bytes = b"", written: tuple[int, int] = (0, 7), over: int = 1 << 16) -> bytes:
+    """Return a whole checkpoint."""
     return b"".join((
-        frame(GATHER, (FIRST, 1, 1)), frame(GATHER, (MORE,), stopped), frame(PARKED, (1,)), frame(IMAGE_BEGIN, (0,)),
+        frame(GATHER, (FIRST, 1)), frame(GATHER, (MORE,)), frame(PARKED, ()), frame(IMAGE_BEGIN, (0,)),
         shared or commons((1, 0, 4096), (1, 4096, 4096), (2, 0, 1 << 20)),
         own or part(1 << 16, 2, 1, None, (3, 1, 256), (4, 1, 9)),
         frame(PART_WRITTEN, written), frame(IMAGE_END, (1, over)), frame(GATHER, (OVER, 0)),
@@ -109,9 +107,6 @@ def inputs() -> Iterator[tuple[str, bytes]]:
     groups["written"] = [taken(written=(edge, edge)) for edge in EDGES]
     groups["over"] = [taken(over=edge) for edge in EDGES]
     groups["gathered"] = [frame(GATHER, (edge, other)) for edge in EDGES for other in (0, 1, -1, 1 << 31)]
-    groups["stopped"] = [
-        taken(stopped=struct.pack("<Q", edge & BITS_64)[:size]) for edge in EDGES for size in (3, 4, 8)
-    ]
     groups["parts again"] = [taken(own=part(4096) + part(4096)), taken(own=b"".join(part(1 << 43) for _ in range(9)))]
     groups["places"] = [
         shared((edge, other, what)) for edge in EDGES for other in (4096, edge) for what in (ASK, FILLED)

@@ -304,32 +304,6 @@ static int orphans(void)
     return 1;
 }
 
-/* A child that is stopped, once or twice: a wait tells each stop once. */
-static int stopping(void)
-{
-    int times = (int)below(2) + 1, status;
-    pid_t child = begin();
-    if (!child) {
-        for (;;)
-            pause();
-    }
-    for (int i = 0; i < times; i++) {
-        check("kill", kill(child, SIGSTOP), 0);
-        if (below(2))
-            rest();
-        check("who stopped", waitpid(child, &status, WUNTRACED), child);
-        check("that it stopped", WIFSTOPPED(status), 1);
-        rest();
-        check("it is told once", waitpid(child, &status, WNOHANG | WUNTRACED | WCONTINUED), 0);
-        check("kill", kill(child, SIGCONT), 0);
-        check("who goes on", waitpid(child, &status, WCONTINUED), child);
-        check("that it goes on", WIFCONTINUED(status), 1);
-    }
-    check("kill", kill(child, SIGTERM), 0);
-    check("its end", end_of(child), -SIGTERM);
-    return times;
-}
-
 /* Another program: this one again, with a seed of its own, or one of the system's. */
 static int executing(int depth)
 {
@@ -456,10 +430,10 @@ static int deeper(int depth)
 static int family(int depth)
 {
     static const char *const names[] = {"a pipeline", "sharing", "signals", "the ended", "orphans",
-                                        "stopping", "executing", "in turns", "locking", "deeper"};
+                                        "executing", "in turns", "locking", "deeper"};
     int sum = 0;
     for (int i = 0; i < steps; i++) {
-        unsigned kind = below(depth < DEEPEST ? 10 : 6);
+        unsigned kind = below(depth < DEEPEST ? 9 : 5);
         int found = 0;
         step = names[kind];
         switch (kind) {
@@ -468,10 +442,9 @@ static int family(int depth)
         case 2: found = signals(); break;
         case 3: found = ended(); break;
         case 4: found = orphans(); break;
-        case 5: found = stopping(); break;
-        case 6: found = executing(depth); break;
-        case 7: found = in_turns(); break;
-        case 8: found = locking(); break;
+        case 5: found = executing(depth); break;
+        case 6: found = in_turns(); break;
+        case 7: found = locking(); break;
         default: found = deeper(depth); break;
         }
         sum = (sum * 5 + found + (int)kind) & STATUS_BITS;
