@@ -3,7 +3,7 @@
 A busy machine is no failure, and a search for new examples is not what decides whether a change is good:
 ``CONDOR_NEW_EXAMPLES=1`` looks for others.
 
-``make test`` has five workers for two processors (``-n auto --dist loadfile``).  What is marked ``quiet`` or ``alone``
+``make test`` has two workers for each processor (``-n auto --dist loadfile``).  What is marked ``quiet`` or ``alone``
 depends on what else the machine does (who types, how busy it is): see :mod:`tests.harness.turns`.
 """
 
@@ -35,8 +35,8 @@ FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Five for two processors: most tests of pools wait for processes."""
-    return min(MOST_WORKERS, max(2, 5 * len(os.sched_getaffinity(0)) // 2))
+    """Two for each processor: most tests of pools wait for processes."""
+    return min(MOST_WORKERS, 2 * len(os.sched_getaffinity(0)))
 
 
 @pytest.hookimpl(optionalhook=True)

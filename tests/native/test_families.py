@@ -65,7 +65,7 @@ if __name__ == "__main__":
 JOBS = {
     "job control": (
         "set -m; sleep 1.2 | cat & sleep 0.3; jobs -r | wc -l; kill -STOP %1; kill -CONT %1; wait %1; echo over $?;"
-        "(trap 'exit 5' TERM; while :; do sleep 0.05; done) & p=$!; sleep 0.8;"
+        "(trap 'exit 5' TERM; exec 2> /dev/null; while :; do sleep 0.05; done) & p=$!; sleep 0.8;"
         "kill -TERM -- -$p; wait $p; echo $?; kill -0 -- -$p 2> /dev/null || echo nobody"
     ),
     "a group that is ended as a whole": (
