@@ -81,6 +81,6 @@ def host_of(node: str) -> str:
 
 
 def speaks_for_node(identity: Identity, node: str) -> bool:
-    """Tell whether the peer is a daemon of the machine at ``node``."""
+    """Tell whether the peer is a daemon of the machine at ``node``; a proxy that the machine has signed is none."""
     host = host_of(node)
-    return identity.is_local or (bool(host) and identity.speaks_for(host))
+    return identity.is_local or (bool(host) and identity.is_machine and identity.speaks_for(host))

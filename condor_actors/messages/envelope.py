@@ -69,6 +69,10 @@ class Evidence:
     ends_s: float = 0.0
 
 
+_LENT_ROLES = frozenset({"user", "shadow"})
+"""Of the proxy certificates that a machine signs for others."""
+
+
 @attrs.frozen(kw_only=True)
 class Identity:
     """Who is at the other end of a link, as the transport proved it.
@@ -103,6 +107,11 @@ class Identity:
     def is_local(self) -> bool:
         """Whether the peer is a process of this machine, known by its user id (or this process itself)."""
         return self.method in ("local", "self")
+
+    @property
+    def is_machine(self) -> bool:
+        """Whether the peer has shown a machine's own certificate: no proxy of a user or a shadow, no token."""
+        return self.method == "tls" and bool(self.roles) and not self.roles & _LENT_ROLES
 
     def speaks_for(self, host: str) -> bool:
         """Tell whether the peer may speak for the daemons of ``host``, a host name or address.

@@ -20,6 +20,8 @@ CLIENT             everybody who could prove an identity                        
 Root of this machine and the account a daemon runs under have every level there, whatever the lists say: they could
 read its memory anyway.  An ``ALLOW_`` list replaces the column above for its level; ``DENY_`` wins over both.  What an
 entry means is in :mod:`condor_actors.wire.peer_patterns`.  ``ALLOW_<LEVEL>_<SUBSYS>`` goes before ``ALLOW_<LEVEL>``.
+NEGOTIATOR, ADVERTISE_* and DAEMON are for daemons: an entry that names a network, a host or everybody gives them to the
+machines there, not to users and shadows of these machines; a user has them who is named.
 A token's scope only takes levels away.
 **Source**: HTCondor's manual, security, "Authorization".
 """
@@ -58,6 +60,9 @@ _ROLE_LEVELS = {
     "negotiator": Level.NEGOTIATOR, "startd": Level.ADVERTISE_STARTD, "schedd": Level.ADVERTISE_SCHEDD,
     "master": Level.ADVERTISE_MASTER, "collector": Level.ADMINISTRATOR,
 }
+OF_DAEMONS = frozenset({Level.NEGOTIATOR, Level.ADVERTISE_STARTD, Level.ADVERTISE_SCHEDD, Level.ADVERTISE_MASTER,
+                        Level.DAEMON})
+"""Levels in which a peer speaks for a machine: entries that name nobody mean machines alone."""
 _ADVERTISING = {role: level for role, level in _ROLE_LEVELS.items() if level.value.startswith("ADVERTISE_")}
 DEFAULT_HOLDERS = {
     Level.READ: "users of this machine, machines of the pool, their users and bearers of tokens",
@@ -104,6 +109,12 @@ class ReadList:
     def entry_for(self, identity: Identity) -> Entry | None:
         """The first entry that matches a peer."""
         return next((entry for entry in self.entries if entry.matches(identity)), None)
+
+    def entry_granting(self, identity: Identity, level: Level) -> Entry | None:
+        """The first entry that matches a peer and gives it ``level``."""
+        needs_name = level in OF_DAEMONS and not identity.is_machine
+        return next((entry for entry in self.entries if entry.matches(identity)
+                     and (entry.names_user or not needs_name)), None)
 
     @property
     def place(self) -> str:
@@ -206,7 +217,7 @@ class Authorization:
         if listed is None:
             return f"without ALLOW_{level.value} it belongs to {DEFAULT_HOLDERS[level]}" if (
                 level in default_levels(identity)) else ""
-        entry = listed.entry_for(identity)
+        entry = listed.entry_granting(identity, level)
         if entry is None or (identity.realm and MARK not in entry.text):
             return ""
         return f"{listed.place} has {entry.text!r}"
@@ -222,6 +233,12 @@ class Authorization:
             return Decision(allowed=False,
                             rule=f"without ALLOW_{level.value} it belongs to {DEFAULT_HOLDERS[level]}",
                             remedy=f"an administrator can set ALLOW_{level.value} = {whom}, and who else shall have it")
+        entry = listed.entry_for(identity)
+        if entry is not None:
+            return Decision(allowed=False,
+                            rule=f"{listed.place} has {entry.text!r}, which gives {level.value} to machines and to no "
+                                 f"user; {whom} is not named",
+                            remedy=f"an administrator can add {whom} to {listed.name}")
         return Decision(allowed=False, rule=f"{listed.place} has no entry for {whom}"
                         + (f" from {identity.address}" if identity.address else ""),
                         remedy=f"an administrator can add {whom} to {listed.name}")

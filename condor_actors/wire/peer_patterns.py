@@ -12,6 +12,8 @@ entry                       means
 ``*``                       everybody
 ==========================  ===========================================================================
 
+An entry *names* a user when what stands before the ``@`` has no pattern in it.  Levels of daemons
+(:data:`condor_actors.wire.authorization.OF_DAEMONS`) are given to people by such entries alone.
 A host *name* is one of the certificate.  An *address* is the real one at the other end of the link, whatever the peer
 says of itself; a local socket counts as ``127.0.0.1`` and ``localhost``.
 """
@@ -50,6 +52,12 @@ class Entry:
     user: str
     host: str
     network: Network | None = None
+
+    @property
+    def names_user(self) -> bool:
+        """Whether it means one user, not all peers of some place."""
+        user, at, _ = self.user.partition("@")
+        return bool(at) and not any(letter in user for letter in "*?[")
 
     def matches(self, identity: Identity) -> bool:
         """Whether it means ``identity``."""

@@ -49,6 +49,35 @@ def test_a_network_is_where_the_link_comes_from(attacked: AttackedPool) -> None:
     assert reads("net3") == "AdsPage"
 
 
+def test_a_list_of_networks_makes_no_user_a_machine(attacked: AttackedPool) -> None:
+    """By a proxy of a machine there, and on the collector's own machine over its local socket."""
+    advertise = """
+ad = ClassAd(dict(Name=f"slot1@{host}", Machine=host, MyAddress=f"<{host}:1>", MyType="Machine"))
+with client as opened:
+    result = said(opened, "collector", UpdateAd(ad_kind=AdKind.SLOT, ad=ad.to_bytes()))
+"""
+    with configured(attacked.manager, ALLOW_ADVERTISE_STARTD="*", ALLOW_DAEMON="*, 10.88.7.0/24", ALLOW_NEGOTIATOR="*"):
+        for role in ("user", "shadow"):
+            answer = intrude(attacked.evil, f"""
+evil = Intruder.enrolled(token, host)
+client = evil.client_as(collector, f"{role}:alice@{{host}}")
+""" + advertise, token=attacked.token(), host=f"net-{role}.trio", collector=attacked.collector)
+            assert answer.startswith("denied"), (role, answer)
+        answer = intrude(attacked.manager, """
+import os
+os.setgroups([])
+os.setgid(54321)
+os.setuid(54321)
+client = connect(collector)
+""" + advertise, host="manager.trio", collector=f"unix:{attacked.manager.dir}/run/collector.sock")
+        assert answer.startswith("denied"), answer
+        answer = intrude(attacked.evil, """
+evil = Intruder.enrolled(token, host)
+client = evil.client(collector)
+""" + advertise, token=attacked.token("startd"), host="net-machine.trio", collector=attacked.collector)
+        assert answer == "Done"
+
+
 def test_a_bad_network_stops_no_daemon_and_changes_nothing(attacked: AttackedPool) -> None:
     path = attacked.manager.dir / "config.d" / "zzz.config"
     path.write_text("DENY_READ = 10.0.0.0/33\n")

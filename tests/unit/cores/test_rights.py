@@ -47,3 +47,10 @@ def test_a_machine_speaks_for_its_own_nodes() -> None:
     assert speaks_for_node(MACHINE, "<10.0.0.1:1>")
     assert not speaks_for_node(MACHINE, "<n:1>")
     assert not speaks_for_node(MACHINE, "in:7")
+
+
+@pytest.mark.parametrize("role", ["user", "shadow"])
+def test_a_proxy_that_a_machine_has_signed_does_not_speak_for_it(role: str) -> None:
+    proxy = Identity(name="alice@m", roles=frozenset({role}), host="m", method="tls", hosts=frozenset({"m"}))
+    assert not speaks_for_node(proxy, "<m:1>")
+    assert not speaks_for_node(Identity(name="alice@m", host="m", method="token"), "<m:1>")

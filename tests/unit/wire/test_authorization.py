@@ -7,7 +7,7 @@ import pytest
 
 from condor_actors.config import ConfigError
 from condor_actors.messages.envelope import SELF, Identity, Level
-from condor_actors.wire.authorization import IMPLIED_BY, Authorization
+from condor_actors.wire.authorization import IMPLIED_BY, OF_DAEMONS, Authorization
 from condor_actors.wire.peer_patterns import parse_entry
 
 OWN_UID = 500
@@ -181,3 +181,25 @@ def test_a_decision_is_explained(identity: Identity, level: str, lists: dict[str
     assert rule in decision.rule
     assert remedy in decision.remedy
     assert decision.allowed is (remedy == "")
+
+
+@pytest.mark.parametrize("entry", ["*", "*/*", "*@*", "*.example", "10.0.0.0/8", "*@dom", "?*@s.example", "*/10.*",
+                                   "127.0.0.1", "localhost"])
+@pytest.mark.parametrize("level", sorted(each.value for each in OF_DAEMONS))
+def test_where_somebody_is_makes_nobody_a_daemon(entry: str, level: str) -> None:
+    """Users, local or with a proxy of their machine, shadows and tokens, whatever the networks of the lists."""
+    for each in (ALICE, USER, SHADOW, TOKEN, attrs.evolve(TOKEN, levels=None)):
+        there = each if each.is_local else attrs.evolve(each, address="10.1.2.3")
+        assert level not in levels(there, **{f"ALLOW_{level}": entry}), each
+        why = Authorization(Lists(**{f"ALLOW_{level}": entry}), OWN_UID).explain(there, Level(level))
+        assert not why.allowed
+    lists = Lists(**{f"ALLOW_{level}": "*"})
+    assert "machines and to no user" in Authorization(lists, OWN_UID).explain(USER, Level(level)).rule
+
+
+@pytest.mark.parametrize("level", sorted(each.value for each in OF_DAEMONS))
+def test_a_user_who_is_named_has_what_daemons_have(level: str) -> None:
+    assert level in levels(ALICE, **{f"ALLOW_{level}": "alice@dom"})
+    assert level in levels(USER, **{f"ALLOW_{level}": "* bob@s.example"})
+    assert level in levels(STARTD, **{f"ALLOW_{level}": "*"})
+    assert level in levels(attrs.evolve(STARTD, address="10.1.2.3"), **{f"ALLOW_{level}": "10.0.0.0/8"})

@@ -117,7 +117,7 @@ class ClaimGranting:
         slot = self._slots.get(request.slot_name)
         if slot is None:
             return self._decline(event, "there is no such slot")
-        if event.identity.method == "tls" and "schedd" not in event.identity.roles:
+        if not event.identity.is_local and "schedd" not in event.identity.roles:
             return self._decline(event, f"{event.identity.name} of {event.identity.host} is no schedd")
         if not matches(slot.capability, request.capability):
             return self._decline(event, "the match is out of date")
