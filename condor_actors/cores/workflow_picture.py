@@ -5,6 +5,7 @@ attribute           says
 ==================  =================================================================================================
 ``DAG_Graph``       of a small DAG, as JSON: ``[name, [parents]]`` for each node, parents first, by their places
 ``DAG_NodeStates``  of the same nodes, a letter each (:data:`LETTERS`)
+``DAG_NodeJobs``    of the same nodes, as JSON: the cluster of each one's last jobs, 0 for none
 ``DAG_Levels``      of any other, as JSON: for each level (nodes that are equally far from the beginning) how many nodes
                     are in which state, by letter
 ==================  =================================================================================================

@@ -212,6 +212,7 @@ def _reserved(run: RunState, node: int, event: Reserved) -> None:
 def _submitted(run: RunState, node: int, event: Submitted) -> None:
     attempt = run.active[node]
     attempt.cluster, attempt.jobs = event.cluster, event.jobs
+    run.clusters[node] = event.cluster
     attempt.waiting = set(range(event.jobs))
     run.idle += event.jobs - 1
     run.jobs_submitted += event.jobs

@@ -1,7 +1,7 @@
 """The picture of a run in its job's ad, for those who may see the job (:mod:`condor_actors.cores.workflow_picture`).
 
 Theory: an ad is small, and is written again with each change.  So the graph, which does not change, is told once, a
-node's state takes one letter, and a DAG that is too large for that is told by levels.
+node's state takes one letter and its jobs a number, and a DAG that is too large for that is told by levels.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Picture:
         return {"DAG_Graph": self._graph}
 
     def states(self) -> dict[str, str]:
-        """The attribute that does."""
+        """The attributes that do."""
         nodes = self._run.nodes
         letters = bytearray(nodes.states.translate(_LETTER))
         for number, attempt in nodes.active.items():
@@ -68,7 +68,9 @@ class Picture:
                 letters[number] = ord(_letter_of(attempt))
         text = letters.decode("ascii")
         if self._graph:
-            return {"DAG_NodeStates": "".join(text[number] for number in self._shown)}
+            return {"DAG_NodeStates": "".join(text[number] for number in self._shown),
+                    "DAG_NodeJobs": json.dumps([nodes.clusters[number] for number in self._shown],
+                                               separators=(",", ":"))}
         counts = Counter(zip(self._levels, (text[number] for number in self._shown), strict=True))
         levels: list[dict[str, int]] = [{} for _ in range(max(self._levels, default=-1) + 1)]
         for (level, letter), count in sorted(counts.items()):

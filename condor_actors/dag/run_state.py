@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import heapq
+from array import array
 from collections import deque
 
 import attrs
@@ -216,6 +217,7 @@ class RunState:
         self.settings = settings
         self.states = bytearray(len(dag.nodes))
         self.attempts: dict[int, int] = {}
+        self.clusters = array("q", bytes(8 * len(dag.nodes)))  # of the last jobs of each node; 0: it has had none
         self.active: dict[int, Attempt] = {}
         self.waits = dag.graph.waits()
         self.categories = [node.category for node in dag.nodes]

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from tests.harness.web_page import Page
+from tests.harness.web_page import Page, see
 
 JSON = "application/json"
 
@@ -83,3 +83,27 @@ def log_in(window: Any, page: Page, token: str) -> None:
     window.keyboard.insert_text(token)
     window.keyboard.press("Enter")
     window.wait_for_selector("#log-out:not([hidden])")
+
+
+def choose(window: Any, job: str) -> Any:
+    """The box of a job in the queue."""
+    return window.locator(f"#jobs input[data-id='{job}']")
+
+
+def chosen(window: Any, text: str) -> None:
+    """Until the page says how many are chosen."""
+    see(window, f"document.getElementById('chosen').textContent === '{text}'")
+
+
+def open_queue(window: Any, page: Page, cluster: int) -> None:
+    """Only the jobs of a cluster."""
+    window.goto(f"{page.url}#queue")
+    window.fill("#search", f"{cluster}.")
+    window.wait_for_selector(f"#jobs a:text-is('{cluster}.0')")
+
+
+def results(window: Any) -> list[str]:
+    """What the page says that became of each job, once it says it."""
+    window.wait_for_selector("#selection-results:not([hidden]) li")
+    found: list[str] = window.locator("#selection-list li").all_text_contents()
+    return found

@@ -71,6 +71,8 @@ def test_a_workflow_is_drawn_with_the_state_of_each_node(dags: Workflows, page: 
         window.focus("details.nodes summary")
         window.keyboard.press("Enter")
         see(window, "document.querySelector('details.nodes').open")
+        jobs = {node["name"]: node["job"] for node in picture(page, cluster)["nodes"]}
+        assert {name for name, job in jobs.items() if job} == {"First", "Waits", "Fails"}
         rows = window.evaluate("[...document.querySelectorAll('details.nodes tbody tr')].map((row) => row.textContent)")
         assert "NeverfutileWaits, Fails" in rows
         found = axe.run(window)
@@ -79,11 +81,25 @@ def test_a_workflow_is_drawn_with_the_state_of_each_node(dags: Workflows, page: 
         (folder / "go").touch()
         see(window, "document.querySelectorAll('svg.dag .n-done').length === 3")
         see(window, "document.querySelector('details.nodes').open")  # also drawn anew
+        follow_nodes(window, page, jobs)
     finally:
         context.close()
     assert dags.wait() == 1
     until(lambda: page.data(f"/api/job?cluster={cluster}")["left"], "the workflow is in the history")
     assert states(page, cluster) == {**now, "Waits": "done", "After": "done"}
+
+
+def follow_nodes(window: Any, page: Page, jobs: dict[str, str]) -> None:
+    """From the picture by mouse, from the table by keyboard, to a node's job, and back."""
+    for name, press in (("Fails", lambda: window.click("svg.dag .node:has(title:text-is('Fails: failed'))")),
+                        ("First", lambda: (window.focus("details.nodes a:text-is('First')"),
+                                           window.keyboard.press("Enter")))):
+        press()
+        see(window, f"document.getElementById('job-title').textContent.startsWith('Job {jobs[name]} of ')")
+        see(window, f"document.querySelector('#story dl').textContent.includes('DAGNodeName{name}')")
+        assert window.evaluate("document.activeElement.id") == "main"
+        window.go_back()
+        window.wait_for_selector("svg.dag .node")
 
 
 def test_a_large_workflow_is_told_by_levels(dags: Workflows, page: Page, browser: Any) -> None:

@@ -12,7 +12,18 @@ import pytest
 
 from condor_actors.daemons.web.sessions import BURST
 from condor_actors.wire.idtokens.signed_token import read_claims, sign
-from tests.harness.page_user import User, log_in, logged_in, token_of, try_token
+from tests.harness.other_site import Elsewhere
+from tests.harness.page_user import (
+    User,
+    choose,
+    chosen,
+    log_in,
+    logged_in,
+    open_queue,
+    results,
+    token_of,
+    try_token,
+)
 from tests.harness.web_page import Page, see
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
@@ -218,35 +229,6 @@ def test_large_bodies_are_not_read(page: Page, length: bytes) -> None:
     assert page.raw(sent).startswith(b"HTTP/1.1 413 ")
 
 
-class Elsewhere(http.server.BaseHTTPRequestHandler):
-    """Another site, at another port of this machine, which wants to act as its visitor."""
-
-    target = ""
-    job = ""
-    cookies: list[str] = []  # noqa: RUF012 - one server in one test
-
-    def do_GET(self) -> None:  # noqa: N802 - the base class's name
-        """The page of the attacker."""
-        self.cookies.append(self.headers.get("Cookie", ""))
-        body = json.dumps({"action": "remove", "jobs": [self.job]})
-        page = f"""<!doctype html><iframe name="hidden"></iframe>
-            <form id="form" method="post" enctype="text/plain" action="{self.target}/api/act" target="hidden">
-            <input name='{body[:-1]},"reason":"' value='"}}'></form><script>
-            const go = (headers, mode) => fetch("{self.target}/api/act", {{ method: "POST", mode, headers,
-              credentials: "include", body: {json.dumps(body)} }}).then((answer) => answer.type, () => "refused");
-            document.getElementById("form").submit();
-            Promise.all([go({{ "Content-Type": "text/plain" }}, "no-cors"), go({{ "Content-Type": "application/json",
-              "X-Condor-Session": "none" }}, "cors")]).then((said) => {{ document.title = said.join(); }});
-            </script>""".encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(page)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
-
-
 def test_a_page_of_another_port_cannot_act_as_its_visitor(page: Page, owner: User, browser: Any) -> None:
     """For a cookie it is the same site: the browser even hands the cookie to that server."""
     cluster = page.pool.submit(HELD.format(count=1))
@@ -328,6 +310,58 @@ def test_a_user_logs_in_acts_and_logs_out(page: Page, owner: User, window: Any) 
     assert window.evaluate("document.cookie") == ""
 
 
+def test_several_jobs_are_chosen_by_keyboard_and_by_mouse(page: Page, owner: User, window: Any) -> None:
+    cluster = page.pool.submit(NEVER.format(count=4))
+    jobs = [f"{cluster}.{number}" for number in range(4)]
+    window.goto(f"{page.url}#queue")
+    window.wait_for_selector("#jobs tbody a")
+    assert window.locator("#jobs input").count() == 0
+    assert window.is_hidden("#selection")
+    log_in(window, page, owner.token)
+    open_queue(window, page, cluster)
+    assert window.is_disabled("#selection button[data-action=remove]")
+    choose(window, jobs[1]).focus()
+    window.keyboard.press("Space")
+    window.keyboard.press("Shift+ArrowDown")
+    window.keyboard.press("Shift+ArrowDown")
+    chosen(window, "3 jobs chosen")
+    window.keyboard.press("Space")
+    chosen(window, "2 jobs chosen")
+    page.pool.run("condor_hold", jobs[2])  # elsewhere, meanwhile: the table is drawn anew
+    window.wait_for_selector("#jobs .s-held")
+    assert window.evaluate("document.activeElement.dataset.id") == jobs[3]
+    window.focus("#selection button[data-action=hold]")
+    window.keyboard.press("Enter")
+    window.wait_for_selector("#confirm[open]")
+    assert window.inner_text("#confirm-title") == "Hold 2 jobs?"
+    assert f"{jobs[1]}, {jobs[2]}." in window.inner_text("#confirm-text")
+    window.keyboard.press("Tab")
+    window.keyboard.press("Enter")
+    assert results(window) == [f"Job {jobs[1]} was held.", f"Job {jobs[2]} is held already."]
+    assert window.inner_text("#selection-summary") == "1 of 2 jobs were held."
+    assert [job_of(page, job, "JobStatus") for job in jobs] == [1, 5, 5, 1]
+    window.click("#choose-none")
+    chosen(window, "0 jobs chosen")
+    choose(window, jobs[0]).click()
+    choose(window, jobs[3]).click(modifiers=["Shift"])
+    chosen(window, "4 jobs chosen")
+    page.pool.run("condor_rm", jobs[3])
+    window.click("#selection button[data-action=release]")
+    window.click("#confirm-yes")
+    assert results(window)[:2] == [f"Job {jobs[0]} is not held.", f"Job {jobs[3]} is not in the queue."]
+    chosen(window, "2 jobs chosen")  # those that were not released
+    window.check("#choose-all")
+    window.click("#selection button[data-action=remove]")
+    window.click("#confirm-no")
+    assert len(page.pool.jobs(str(cluster))) == 3
+    window.click("#selection button[data-action=remove]")
+    window.click("#confirm-yes")
+    see(window, "document.getElementById('selection-summary').textContent.endsWith('jobs were removed.')")
+    until(lambda: page.pool.jobs(str(cluster)) == [], "all are gone")
+    window.click("#log-out")
+    window.wait_for_selector("#selection", state="hidden")
+
+
 def test_another_users_job_has_no_buttons_and_mistakes_are_told(page: Page, browser: Any) -> None:
     cluster = page.pool.submit(HELD.format(count=1))
     context = browser.new_context()
@@ -343,6 +377,9 @@ def test_another_users_job_has_no_buttons_and_mistakes_are_told(page: Page, brow
         log_in(window, page, token)
         open_job(window, page, f"{cluster}.0")
         assert window.is_hidden("#actions")
+        open_queue(window, page, cluster)
+        window.wait_for_selector("#selection")
+        assert choose(window, f"{cluster}.0").count() == 0
         page.pool.run("condor_rm", str(cluster))
         page.pool.run("condor_token_revoke", read_claims(token.rpartition(".")[0]).token_id)
     finally:
@@ -377,6 +414,14 @@ def test_nobody_is_shut_out_of_acting(page: Page, owner: User, window: Any, sche
     window.wait_for_selector("#confirm[open]")
     check("the confirmation")
     window.keyboard.press("Escape")
+    open_queue(window, page, cluster)
+    choose(window, f"{cluster}.0").check()
+    window.click("#selection button[data-action=hold]")
+    window.wait_for_selector("#confirm[open]")
+    check("the confirmation for several")
+    window.click("#confirm-yes")
+    assert results(window) == [f"Job {cluster}.0 is held already."]
+    check("jobs that are chosen")
     page.pool.run("condor_rm", str(cluster))
 
 

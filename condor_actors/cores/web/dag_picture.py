@@ -28,7 +28,7 @@ def dag_picture(ad: ClassAd) -> dict[str, Any] | None:
     """What the page shows of the workflow that a job runs; None: it runs none, or does not tell."""
     graph, states = ad.get_str("DAG_Graph"), ad.get_str("DAG_NodeStates")
     if graph:
-        return _nodes(_json(graph), states)
+        return _nodes(_json(graph), states, _json(ad.get_str("DAG_NodeJobs")))
     return _levels(_json(ad.get_str("DAG_Levels")))
 
 
@@ -41,7 +41,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _nodes(given: Any, states: str) -> dict[str, Any] | None:
+def _nodes(given: Any, states: str, clusters: Any) -> dict[str, Any] | None:
     if not isinstance(given, list) or not 0 < len(given) <= MOST_NODES:
         return None
     names: list[str] = []
@@ -55,11 +55,17 @@ def _nodes(given: Any, states: str) -> dict[str, Any] | None:
         parents.append(above)
         levels.append(1 + max((levels[each] for each in above), default=-1))
     rows = _rows(levels, parents)
-    shown = [{"name": names[at], "state": LETTERS.get(states[at:at + 1], "other"), "level": levels[at], "row": rows[at]}
-             for at in range(len(names))]
+    shown = [{"name": names[at], "state": LETTERS.get(states[at:at + 1], "other"), "level": levels[at], "row": rows[at],
+              "job": _job(clusters, at)} for at in range(len(names))]
     edges = [[parent, at] for at, above in enumerate(parents) for parent in above]
     return {"total": len(shown), "counts": dict(Counter(node["state"] for node in shown)), "nodes": shown,
             "edges": edges[:MOST_EDGES], "levels": []}
+
+
+def _job(clusters: Any, at: int) -> str:
+    """The first of a node's last jobs; empty: it has had none, or the ad does not tell."""
+    cluster = clusters[at] if isinstance(clusters, list) and at < len(clusters) else 0
+    return f"{cluster}.0" if type(cluster) is int and 0 < cluster <= MOST_COUNT else ""
 
 
 def _rows(levels: list[int], parents: list[list[int]]) -> list[int]:

@@ -41,7 +41,7 @@ SOME = {"type": ["number", "null"]}
 POINT = _object(at=NUMBER, running=SOME, owner=SOME, cpus=SOME, idle_jobs=SOME, running_jobs=SOME, held_jobs=SOME,
                 ended=NUMBER, wait_ratio=SOME, leverage=SOME)
 ROW = {"type": "array", "items": {"type": ["string", "number"]}, "minItems": len(COLUMNS), "maxItems": len(COLUMNS)}
-NODE = _object(name=TEXT, state={"enum": list(NODE_STATES)}, level=INTEGER, row=INTEGER)
+NODE = _object(name=TEXT, state={"enum": list(NODE_STATES)}, level=INTEGER, row=INTEGER, job=TEXT)
 DAG = {**_object(total=INTEGER, counts=COUNTS, nodes=_list(NODE), levels=_list(COUNTS),
                  edges=_list({**_list(INTEGER), "minItems": 2, "maxItems": 2})), "type": ["object", "null"]}
 SESSION = _object(user=TEXT, levels=_list(TEXT), ends=NUMBER, refusal=TEXT)

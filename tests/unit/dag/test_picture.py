@@ -64,6 +64,28 @@ def test_nodes_are_where_they_are() -> None:
     run.handle(Submitted(node["B"], 8, 1))
     run.handle(JobEnded(node["B"], 8, 0, 1))
     assert (states(run)["B"], states(run)["D"]) == ("failed", "futile")
+    shown = dag_picture(ad_of(run))
+    assert shown is not None
+    assert {each["name"]: each["job"] for each in shown["nodes"]} == {"A": "7.0", "B": "8.0", "C": "", "D": ""}
+
+
+def test_a_node_that_is_tried_again_leads_to_its_last_jobs() -> None:
+    run = run_of("JOB A x\nRETRY A 2\n")
+    for cluster in (7, 9):
+        run.handle(Submitted(0, cluster, 2))
+        shown = dag_picture(ad_of(run))
+        assert shown is not None
+        assert shown["nodes"][0]["job"] == f"{cluster}.0"
+        run.handle(JobEnded(0, cluster, 0, 1))
+        run.handle(JobEnded(0, cluster, 1, 0))
+
+
+@pytest.mark.parametrize("jobs", ["[1", "{}", '["7"]', "[true]", "[-7]", "[1e99]", "[]", "[9999999999999]", "[[7]]",
+                                  "7"])
+def test_a_number_that_is_none_leads_nowhere(jobs: str) -> None:
+    shown = dag_picture(ClassAd({"DAG_Graph": '[["a", []]]', "DAG_NodeStates": "x", "DAG_NodeJobs": jobs}))
+    assert shown is not None
+    assert shown["nodes"][0]["job"] == ""
 
 
 def test_a_final_node_is_last_and_services_are_not_shown() -> None:

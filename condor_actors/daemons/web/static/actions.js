@@ -1,6 +1,7 @@
 // What a user who is logged in can do with a job that is shown; the schedd decides whether it is done.
 
-import { mayAct, send, user } from "./session.js";
+import { confirmed } from "./confirm.js";
+import { owns, send, user } from "./session.js";
 import { byId, element } from "./tools.js";
 
 const LABELS = { hold: "Hold", release: "Release", suspend: "Suspend", continue: "Continue", vacate: "Vacate",
@@ -16,7 +17,6 @@ let drawn = "";
 let acted = () => {};
 
 const attribute = (name) => (story.attributes.find(([each]) => each === name) || [])[1];
-const isOwn = () => Boolean(user()) && [user(), user().split("@")[0]].includes(story.owner);
 
 async function act(path, fields) {
   const shown = story;
@@ -37,8 +37,11 @@ async function act(path, fields) {
 
 function press(action) {
   if (action !== "remove") { act("/api/act", { action }); return; }
-  byId("confirm-title").textContent = `Remove job ${story.id}?`;
-  byId("confirm").showModal();
+  const shown = story;
+  confirmed({ title: `Remove job ${shown.id}?`, yes: "Remove", no: "Keep it",
+    text: "Its program is ended, and the job leaves the queue. This cannot be undone." }, () => {
+    if (story?.id === shown.id && story.schedd === shown.schedd) act("/api/act", { action: "remove", reason: "by the web page" });
+  });
 }
 
 function buttons() {
@@ -58,7 +61,7 @@ function priority() {
 
 function draw() {
   const group = byId("actions");
-  const is = Boolean(story && !story.left && mayAct() && isOwn() && story.status !== "removed");
+  const is = Boolean(story && !story.left && owns(story.owner) && story.status !== "removed");
   const now = is ? [story.schedd, story.id, story.status, attribute("JobUniverse"), user()].join("|") : "";
   if (now === drawn) return;
   drawn = now;
@@ -83,9 +86,4 @@ export const userChanged = draw;
 
 export function start(then) {
   acted = then;
-  byId("confirm-no").addEventListener("click", () => byId("confirm").close());
-  byId("confirm-yes").addEventListener("click", () => {
-    byId("confirm").close();
-    if (story) act("/api/act", { action: "remove", reason: "by the web page" });
-  });
 }

@@ -21,7 +21,7 @@ function label(text, x, y, name) {
   return made;
 }
 
-function picture(dag) {
+function picture(dag, schedd) {
   const left = (node) => node.level * WIDTH + 4;
   const top = (node) => node.row * HEIGHT + 4;
   const width = Math.max(...dag.nodes.map(left)) + BOX + 4;
@@ -37,7 +37,8 @@ function picture(dag) {
     title.textContent = `${node.name}: ${node.state}`;
     group.append(title, svg("rect", { x: left(node), y: top(node), width: BOX, height: TALL, rx: 5 }),
       label(cut(node.name), left(node) + 6, top(node) + 14, "name"), label(node.state, left(node) + 6, top(node) + 28, "how"));
-    return group;
+    if (!node.job) return group;
+    return svg("a", { href: jobOf(schedd, node), tabindex: "-1" }, group);
   });
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "dag", "aria-hidden": "true" },
     ...lines, ...boxes);
@@ -54,19 +55,22 @@ function wide(name, inner) {
   return element("div", { class: "wide", role: "region", "aria-label": name, tabindex: "0" }, inner);
 }
 
-export function draw(dag) {
+const jobOf = (schedd, node) => `#job/${encodeURIComponent(schedd)}/${node.job}`;
+
+export function draw(dag, schedd) {
   const parts = [element("h3", {}, "Its workflow"),
     element("p", {}, `${count(dag.total, "node")}: ${inWords(dag.counts)}.`)];
   if (!dag.nodes.length) {
     const rows = dag.levels.map((counts, level) => [String(level + 1), inWords(counts)]);
     return [...parts, wide("Levels of the workflow", table(["Level", "Nodes"], rows))];
   }
-  const view = wide("Picture of the workflow", picture(dag));
+  const view = wide("Picture of the workflow", picture(dag, schedd));
   view.addEventListener("scroll", () => { from = view.scrollLeft; });
   requestAnimationFrame(() => { view.scrollLeft = from; });
   const parents = dag.nodes.map(() => []);
   for (const [parent, child] of dag.edges) parents[child].push(dag.nodes[parent].name);
-  const rows = dag.nodes.map((node, at) => [node.name, node.state, parents[at].join(", ")]);
+  const rows = dag.nodes.map((node, at) => [
+    node.job ? element("a", { href: jobOf(schedd, node) }, node.name) : node.name, node.state, parents[at].join(", ")]);
   const details = element("details", { class: "nodes", open: isOpen }, element("summary", {}, "As a table"),
     wide("Table of the workflow's nodes", table(["Node", "State", "Waits for"], rows)));
   details.addEventListener("toggle", () => { isOpen = details.open; });

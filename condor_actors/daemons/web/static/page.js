@@ -1,6 +1,7 @@
 // The page: which view is open (the part of the address after #), and the stream of changes that feeds the views.
 
 import * as actions from "./actions.js";
+import * as confirm from "./confirm.js";
 import * as figures from "./figures.js";
 import * as pool from "./pool.js";
 import * as queue from "./queue.js";
@@ -12,6 +13,7 @@ const VIEWS = ["pool", "queue", "job", "figures", "machines"];
 const LOOKS = { running: "running", free: "free", owner: "owner", suspended: "suspended", leaving: "leaving",
   matched: "claimed", drained: "drained" };
 let view = "";
+let place = "";
 let machinesAt = 0;
 
 function decoded(text) {
@@ -21,7 +23,8 @@ function decoded(text) {
 function open() {
   const [name, ...rest] = location.hash.slice(1).split("/");
   if (name === "main") { byId("main").focus(); return; }
-  const before = view;
+  const before = place;
+  place = location.hash.split("/").slice(0, 3).join("/");
   view = VIEWS.includes(name) ? name : "pool";
   for (const each of VIEWS) byId(each).hidden = each !== view;
   for (const link of document.querySelectorAll("nav a")) {
@@ -35,7 +38,7 @@ function open() {
   else story.close();
   if (view === "machines") machines();
   document.title = `${byId(`${view}-title`).textContent} – Condor`;
-  if (before && before !== view) byId("main").focus();
+  if (before && before !== place) byId("main").focus();
 }
 
 async function machines() {
@@ -89,7 +92,8 @@ pool.start();
 queue.start();
 figures.start();
 actions.start(story.refresh);
-session.start(actions.userChanged);
+confirm.start();
+session.start(() => { actions.userChanged(); queue.userChanged(); });
 addEventListener("hashchange", open);
 open();
 listen();

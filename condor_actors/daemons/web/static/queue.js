@@ -1,5 +1,7 @@
 // The queue: one page of rows at a time, sorted and searched by the server; asked for again when the queue has changed.
 
+import * as selection from "./selection.js";
+import { mayAct } from "./session.js";
 import { ask, byId, count, date, element, memory, span } from "./tools.js";
 
 const STATES = ["idle", "running", "held", "suspended", "transferring", "completed", "removed"];
@@ -18,6 +20,7 @@ let askedAt = 0;
 let timer;
 let isOpen = false;
 let serial = 0;
+let last = null;
 
 const at = {};
 
@@ -27,6 +30,7 @@ function cells(row) {
   const state = get("status");
   const why = get("reason");
   return [
+    ...(mayAct() ? [selection.cell(get("schedd"), id, get("owner"))] : []),
     element("th", { scope: "row" },
       element("a", { href: `#job/${encodeURIComponent(get("schedd"))}/${id}` }, id)),
     element("td", {}, get("owner")),
@@ -41,7 +45,7 @@ function cells(row) {
 }
 
 function head() {
-  const row = element("tr", {}, ...HEADS.map(([name, text, isNumber]) => element("th", {
+  const row = element("tr", {}, ...(mayAct() ? [selection.headCell()] : []), ...HEADS.map(([name, text, isNumber]) => element("th", {
     scope: "col", class: isNumber ? "number" : "", "data-column": name,
     "aria-sort": view.sort === name ? (view.order === "up" ? "ascending" : "descending") : "none",
   }, element("button", { type: "button" }, text))));
@@ -49,14 +53,17 @@ function head() {
 }
 
 function draw(page) {
+  last = page;
   page.columns.forEach((name, index) => { at[name] = index; });
   total = page.total;
   view.offset = page.offset;
   shown = page.version;
   const body = byId("jobs").tBodies[0];
-  const had = body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+  const had = body.contains(document.activeElement) ? document.activeElement : null;
   body.replaceChildren(...page.rows.map((row) => element("tr", {}, ...cells(row))));
-  if (had) body.querySelector(`a[href="${CSS.escape(had)}"]`)?.focus();
+  const job = had?.dataset.job;
+  if (had) body.querySelector(job ? `[data-job="${CSS.escape(job)}"]` : `a[href="${CSS.escape(had.getAttribute("href"))}"]`)?.focus();
+  selection.drawn();
   const of = page.total === page.all ? "" : ` of ${page.all.toLocaleString()}`;
   byId("count").textContent = page.total || page.all
     ? `${count(page.total, "job")}${of}${page.whole ? "" : "; more are being read"}`
@@ -98,6 +105,13 @@ export function open(is) {
   if (is) refresh();
 }
 
+export function userChanged() {
+  const columns = byId("jobs").tHead.querySelectorAll("tr > *").length;
+  if (columns !== HEADS.length + (mayAct() ? 1 : 0)) head();
+  if (last) draw(last);
+  selection.userChanged();
+}
+
 function go(offset) {
   view.offset = Math.max(0, offset);
   refresh();
@@ -106,6 +120,7 @@ function go(offset) {
 export function start() {
   byId("status").append(...STATES.map((name) => element("option", { value: name }, name)));
   head();
+  selection.start();
   let pause;
   byId("search").addEventListener("input", () => {
     clearTimeout(pause);

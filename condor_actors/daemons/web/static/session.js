@@ -12,6 +12,7 @@ let changed = () => {};
 
 export const user = () => current.user;
 export const mayAct = () => current.levels.includes("WRITE");
+export const owns = (owner) => mayAct() && [current.user, current.user.split("@")[0]].includes(owner);
 
 function become(session) {
   current = session;

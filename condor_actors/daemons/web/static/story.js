@@ -48,7 +48,16 @@ function runs(story) {
     `${hosts === 1 ? "slot" : "slots"}${moves ? `, moved ${moves} ${moves === 1 ? "time" : "times"}` : ""}.`);
 }
 
+function placeOfFocus() {
+  const had = byId("story").contains(document.activeElement) ? document.activeElement : null;
+  if (!had) return "";
+  if (had.tagName === "SUMMARY") return "summary";
+  const name = had.hasAttribute("href") ? "href" : "aria-label";
+  return `${name === "href" ? "details a" : "div"}[${name}="${CSS.escape(had.getAttribute(name) || "")}"]`;
+}
+
 function draw(story) {
+  const had = placeOfFocus();
   const now = Date.now() / 1000;
   actions.show(story);
   byId("job-title").textContent = `Job ${story.id} of ${story.owner}`;
@@ -62,7 +71,8 @@ function draw(story) {
     element("p", {}, element("span", { class: `state s-${story.status}` }, story.status),
       entered && !story.left ? ` for ${span(now - entered)}` : "", story.left ? "; it has left the queue" : ""),
     runs(story), ...(story.runs.length ? [timeLine(story, now)] : []),
-    ...(story.dag ? dag.draw(story.dag) : []), element("h3", {}, "What happened"), list, element("h3", {}, "What its ad says"), table);
+    ...(story.dag ? dag.draw(story.dag, story.schedd) : []), element("h3", {}, "What happened"), list, element("h3", {}, "What its ad says"), table);
+  if (had) (byId("story").querySelector(had) || byId("main")).focus({ preventScroll: true });
 }
 
 export async function refresh() {
