@@ -11,11 +11,12 @@ import errno
 import fcntl
 import os
 import stat
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["open_beside", "sync_file_systems", "sync_folder", "write_whole"]
+__all__ = ["fresh_name", "open_beside", "sync_file_systems", "sync_folder", "write_whole"]
 
 NOT_TO_BE_SYNCED = (errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP)
 """A folder that may not be read, or whose file system knows no such sync: the kernel writes it in its own time."""
@@ -76,22 +77,40 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
             raise
 
 
-def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Replace a file at once and durably; its owner stays who it was."""
+def fresh_name(name: str) -> str:
+    """A hidden name beside a file for what is to take its place, that no other thread of this machine has."""
+    return f".{name}.{threading.get_native_id()}"
+
+
+def write_whole(path: Path, data: bytes, mode: int = 0o644, *, owner_of: Path | None = None) -> None:
+    """Replace a file at once and durably; its owner stays who it was.
+
+    Args:
+        path: the file; its folder is made.
+        data: what it is to hold.
+        mode: of the file.
+        owner_of: root gives the file to the owner of this one.
+
+    Raises:
+        OSError: it cannot be written; what was there stays.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh = path.with_name(fresh_name(path.name))
     fresh.unlink(missing_ok=True)  # never written to: in a folder of another account it may be a link
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         os.fchmod(descriptor, mode)
         if os.getuid() == 0:
-            _keep_owner(path, descriptor)
+            _keep_owner(owner_of or path, descriptor)
         with open(descriptor, "wb", closefd=False) as stream:
             stream.write(data)
         os.fsync(descriptor)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
     finally:
         os.close(descriptor)
-    fresh.replace(path)
     sync_folder(path.parent)
 
 

@@ -17,7 +17,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from condor_actors.durable import sync_folder
+from condor_actors.durable import fresh_name, sync_folder
 
 __all__ = ["is_shared", "open_guarded", "open_own", "read_own", "replace_own"]
 
@@ -151,7 +151,7 @@ def replace_own(path: str | os.PathLike[str], data: bytes, mode: int = 0o644, *,
         OSError: it cannot be written; what was there stays.
     """
     with _above(path) as (folder, name, _):
-        fresh = f".{name}.{os.getpid()}"
+        fresh = fresh_name(name)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(fresh, dir_fd=folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -34,7 +34,6 @@ from condor_actors.messages.pool import (
 )
 from condor_actors.wire.certificates.authority import (
     PoolFiles,
-    install_renewed,
     key_pem,
     lend_proxy,
     make_key,
@@ -42,6 +41,7 @@ from condor_actors.wire.certificates.authority import (
     renewal_due,
 )
 from condor_actors.wire.certificates.credentials import BadCredentials, Credentials
+from condor_actors.wire.certificates.renewed_pair import install_renewed, keep_renewed, renewed_file
 from condor_actors.wire.certificates.revocation import objection
 from condor_actors.wire.certificates.trust import names_of
 from condor_actors.wire.enrolment import (
@@ -125,6 +125,7 @@ class CertificateKeeper(Actor):
         self._look()
         if not self._authority:
             return
+        install_renewed(self._files.host, self._files.host_key)
         certificate = x509.load_pem_x509_certificate(self._files.host.read_bytes())
         if renewal_due(certificate, self.context.now_s() + CHECK_S):  # at the next look it might be too late
             key = make_key()
@@ -146,9 +147,7 @@ class CertificateKeeper(Actor):
         if not isinstance(answer, MachineEnrolled):
             self.context.log.error("the machine's certificate was not renewed: {answer}", answer=answer)
             return
-        write_whole(self._files.host_key.with_suffix(".key.next"), key_pem(key), 0o600)
-        write_whole(self._files.host.with_suffix(".crt.next"), answer.certificate)
-        install_renewed(self._files)
+        keep_renewed(self._files.host, self._files.host_key, answer.certificate + key_pem(key))
         self._keep(self._files.crl, answer.crl)
         self._look()
 
@@ -198,7 +197,7 @@ class CertificateKeeper(Actor):
 def _stamp(files: PoolFiles) -> tuple[tuple[int, int], ...]:
     """Changes when one of the files does."""
     stamps = []
-    for path in (files.ca, files.host, files.host_key, files.crl, files.partners):
+    for path in (files.ca, renewed_file(files.host), files.host, files.host_key, files.crl, files.partners):
         try:
             facts = os.stat(path)
         except FileNotFoundError:

@@ -13,7 +13,9 @@ from tests.security.local_users import a_shared_pool
 HOME = ("GRIDMANAGER_JOB_PROBE_INTERVAL = 1\nGRIDMANAGER_RESOURCE_PROBE_INTERVAL = 1\n"
         "GRIDMANAGER_CONNECT_FAILURE_RETRY_COUNT = 2\nGRIDMANAGER_FOLDER = $(LOCAL_DIR)/grid\n")
 AWAY = ('SUBMIT_REQUIREMENT_NAMES = Colour\nSUBMIT_REQUIREMENT_Colour = Colour =!= "blue"\n'
-        'SUBMIT_REQUIREMENT_Colour_REASON = "nothing blue is run here"\n')
+        'SUBMIT_REQUIREMENT_Colour_REASON = "nothing blue is run here"\n'
+        "MATCH_TIMEOUT = 5\n")
+"""What a schedd was matched with when it was killed is free again after that time."""
 
 
 class Pools:

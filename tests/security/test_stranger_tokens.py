@@ -25,8 +25,7 @@ def laptop(attacked: AttackedPool) -> Machine:
     """A machine that belongs to no pool, with the pool's CA certificate and nothing else."""
     made = attacked.wire.machine("laptop", f"COLLECTOR_HOST = {attacked.manager.address}:9618\n"
                                            "SEC_TOKEN_DIRECTORY = $(LOCAL_DIR)/tokens.d\n"
-                                           "USER_CERTIFICATE = $(LOCAL_DIR)/user.crt\n"
-                                           "USER_KEY = $(LOCAL_DIR)/user.key\n")
+                                           "USER_CERTIFICATE = $(LOCAL_DIR)/user.pem\n")
     folder = made.dir / "etc/pool"
     folder.mkdir(parents=True)
     shutil.copy(attacked.manager.dir / "etc/pool/ca.crt", folder / "ca.crt")

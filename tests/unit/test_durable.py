@@ -44,6 +44,23 @@ def test_who_syncs_a_file_and_renames_it_syncs_the_name_too() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def names_by_process(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, name) of each function that renames what is named by its process alone: its threads would share it."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            called = {_name(node) for node in ast.walk(function) if isinstance(node, ast.Call)}
+            if called & RENAMES and "getpid" in called:
+                yield function.lineno, function.name
+
+
+def test_threads_of_a_process_do_not_share_a_temporary_name() -> None:
+    wrong = [f"{path.relative_to(PACKAGE)}:{line} {name}" for path in sorted(PACKAGE.rglob("*.py"))
+             for line, name in names_by_process(ast.parse(path.read_text("utf-8")))]
+    assert not wrong, "\n".join(wrong)
+    text = 'def f():\n    fresh = path.with_name(f".{os.getpid()}")\n    fresh.replace(path)\n'
+    assert [name for _, name in names_by_process(ast.parse(text))] == ["f"]
+
+
 @pytest.mark.parametrize(("rest", "found"), [("", ["f"]), ("    sync_folder(x)\n", [])])
 def test_who_forgets_is_found(rest: str, found: list[str]) -> None:
     for rename in ("os.replace(a, b)", "a.replace(b)", "os.rename(a, b)"):

@@ -203,13 +203,13 @@ async def test_a_user_borrows_a_certificate_from_the_machine(processes: Make, cr
     server.system.spawn("certificates", lambda: CertificateKeeper(pool, server.office.renew))
     server.office.listen_unix(str(short_dir / "schedd.sock"))
     node = server.office.listen_tls("127.0.0.1", 0)
-    own = ToolCredentials(certificate=str(tmp_path / "u" / "crt"), key=str(tmp_path / "u" / "key"), ca=str(pool.ca))
+    own = ToolCredentials(certificate=str(tmp_path / "u/pem"), key=str(tmp_path / "u/pem"), ca=str(pool.ca))
 
     def tool() -> str:
         assert not own.is_fresh()
         own.borrow(str(short_dir))
         assert own.is_fresh()
-        assert (tmp_path / "u" / "key").stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / "u/pem").stat().st_mode & 0o777 == 0o600
         with connect(node, own) as client:
             return str(client.ask("echo", Done()).text)
 

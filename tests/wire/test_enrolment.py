@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,10 +30,13 @@ from condor_actors.wire.certificates.authority import (
     create_pool,
     fingerprint,
     key_pem,
+    lend_proxy,
     make_key,
     make_request,
 )
 from condor_actors.wire.certificates.credentials import Credentials
+from condor_actors.wire.certificates.renewed_pair import install_renewed, keep_renewed, renewed_file
+from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 from condor_actors.wire.enrolment import Enrolment, EnrolmentActor, EnrolmentDoor
 from condor_actors.wire.errors import NotTrusted, RequestRefused, Unreachable
 from condor_actors.wire.frames import ENROL_LINE
@@ -209,23 +215,75 @@ async def test_a_machine_renews_nobody_elses_certificate(processes: Make, tmp_pa
     assert isinstance((await worker.box.ask(manager.node, "enrolment", own)).message, Refused)
 
 
-def test_a_crash_between_key_and_certificate_is_mended(tmp_path: Path) -> None:
+def renewed(authority: Authority) -> tuple[bytes, bytes]:
+    """A renewed certificate of the machine ``h`` and its key."""
+    key = make_key()
+    serial = next(serial for serial, entry in authority.issued().items() if not entry.get("revoked"))
+    return authority.sign_request(make_request(key, "h"), ["h"], renews=serial), key_pem(key)
+
+
+@pytest.mark.parametrize("put_into_place", ["nothing", "the certificate", "both"])
+def test_a_crash_while_a_renewed_pair_is_put_into_place_is_mended(tmp_path: Path, put_into_place: str) -> None:
+    files = PoolFiles.below(tmp_path)
+    certificate, key = renewed(create_pool(files, "p", ["h"]))
+    renewed_file(files.host).write_bytes(certificate + key)
+    if put_into_place != "nothing":
+        files.host.write_bytes(certificate)
+    if put_into_place == "both":
+        files.host_key.write_bytes(key)
+    found = files.credentials()
+    assert found is not None
+    assert (found.chain, found.key) == (certificate, key)
+    install_renewed(files.host, files.host_key)
+    assert files.credentials() == found
+    assert (files.host.read_bytes(), files.host_key.read_bytes()) == (certificate, key)
+    assert not renewed_file(files.host).exists()
+    assert stat.S_IMODE(files.host_key.stat().st_mode) == 0o600
+
+
+def test_daemons_and_tools_read_a_pair_while_it_is_renewed(tmp_path: Path) -> None:
     files = PoolFiles.below(tmp_path)
     authority = create_pool(files, "p", ["h"])
-    key = make_key()
-    (serial,) = authority.issued()
-    certificate = authority.sign_request(make_request(key, "h"), ["h"], renews=serial)
-    for crashed_after_key in (False, True):
-        files.host_key.with_suffix(".key.next").write_bytes(key_pem(key))
-        files.host.with_suffix(".crt.next").write_bytes(certificate)
-        if crashed_after_key:
-            files.host_key.with_suffix(".key.next").replace(files.host_key)
-        found = files.credentials()
-        assert found is not None
-        assert found.chain == certificate
-    files.host_key.with_suffix(".key.next").write_bytes(key_pem(make_key()))
-    assert files.credentials() is not None
-    assert not files.host_key.with_suffix(".key.next").exists()
+    tool = ToolCredentials(certificate=str(files.host), key=str(files.host_key), ca=str(files.ca))
+    pairs = [renewed(authority) for _ in range(30)]
+    together = threading.Barrier(4, timeout=60)
+
+    def read() -> None:
+        for _ in pairs:
+            together.wait()
+            for _ in range(5):
+                assert files.credentials() is not None
+                tool.context()
+
+    with ThreadPoolExecutor(3) as threads:
+        readers = [threads.submit(read) for _ in range(3)]
+        for certificate, key in pairs:
+            together.wait()
+            keep_renewed(files.host, files.host_key, certificate + key)
+        for each in readers:
+            each.result(60)
+
+
+def test_programs_of_a_user_borrow_a_certificate_at_once(tmp_path: Path) -> None:
+    """Each borrows another one: none is left with the certificate of one and the key of another."""
+    files = PoolFiles.below(tmp_path / "machine")
+    create_pool(files, "p", ["h"])
+    machine = files.credentials()
+    assert machine is not None
+    bundles = [lend_proxy(machine, "user:alice@h").bundle() for _ in range(8)]
+    path = str(tmp_path / "home/user.pem")
+    own = ToolCredentials(certificate=path, key=path, ca=str(files.ca))
+
+    def borrow(bundle: bytes) -> None:
+        for _ in range(20):
+            own.keep(bundle)
+            own.context()
+
+    with ThreadPoolExecutor(8) as threads:
+        for each in [threads.submit(borrow, bundle) for bundle in bundles]:
+            each.result(60)
+    assert os.listdir(tmp_path / "home") == ["user.pem"]
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
 @pytest.mark.parametrize("name", ["h", "H", "h.", "H.", "*", "*.example", "h*", "a b", "", "..", "1.2.3", "0.0.0.0",

@@ -44,10 +44,10 @@ ROWS = (
     path("HOST_KEY", "$(ETC)/pool/host.key", "The private key of this machine's certificate."),
     path(
         "USER_CERTIFICATE",
-        "~/.condor/user.crt",
-        "A user's certificate, for talking to daemons of other machines.",
+        "~/.condor/user.pem",
+        "A user's certificate and its private key, borrowed for some hours from a daemon of this machine, for talking "
+        "to daemons of other machines.",
     ),
-    path("USER_KEY", "~/.condor/user.key", "The private key of the user's certificate."),
     path("SEC_PASSWORD_DIRECTORY", "$(ETC)/passwords.d", "The keys that sign tokens, each in the file of its name."),
     path(
         "SEC_TOKEN_POOL_SIGNING_KEY_FILE",

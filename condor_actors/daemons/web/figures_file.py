@@ -7,12 +7,12 @@ last that could.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from twisted.logger import Logger
 
 from condor_actors.cores.web.figures import Figures
+from condor_actors.durable import fresh_name
 
 __all__ = ["SAVE_S", "FiguresFile"]
 
@@ -51,7 +51,7 @@ class FiguresFile:
 
     def save(self, figures: Figures) -> None:
         """Write it."""
-        fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        fresh = self._path.with_name(fresh_name(self._path.name))
         try:
             fresh.write_text(json.dumps(figures.saved(), separators=(",", ":")))
             fresh.replace(self._path)

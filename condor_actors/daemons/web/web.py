@@ -8,7 +8,6 @@ actor asks all the same.
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from condor_actors.daemons.web.sessions import FailedLogins, Sessions
 from condor_actors.daemons.web.watchers import Watchers, event
 from condor_actors.messages.envelope import Address
 from condor_actors.messages.queue import JobsPage, QueryJobs
+from condor_actors.own_files import replace_own
 from condor_actors.wire.http_room import BoundedSite, listen_http, tls_context
 
 __all__ = ["WebDaemon", "make_daemon"]
@@ -146,11 +146,12 @@ class WebDaemon:
                     raise OSError(f"the page cannot be served at {joined_address(interface, port)}: "
                                   f"{error.socketError}") from None
         number = self._port.getHost().port
-        _write_private(run / "web.http_port", f"{number}\n")
+        replace_own(run / "web.http_port", f"{number}\n".encode(), 0o600)
         host = {"0.0.0.0": config.full_hostname, "::": config.full_hostname}.get(interface, interface)
         self.url = f"http{'s' if certificate else ''}://{joined_address(host, number)}/"
         self._url_file = run / "web.url"
-        _write_private(self._url_file, f"{self.url}{f'?key={key}' if key else ''}\n", public=not key)
+        text = f"{self.url}{f'?key={key}' if key else ''}\n"
+        replace_own(self._url_file, text.encode(), 0o600 if key else 0o644)
         self._world.log.info("the page is at {url}", url=self.url)
 
     def _user_settings(self) -> UserSettings:
@@ -177,7 +178,7 @@ class WebDaemon:
         if len(kept) >= 32 and kept.isalnum():
             return kept
         key = secrets.token_hex(24)
-        _write_private(path, key + "\n")
+        replace_own(path, f"{key}\n".encode(), 0o600)
         return key
 
     # ---- what is shown
@@ -237,15 +238,6 @@ def _last_port(path: Path) -> int:
     except OSError:
         return 0
     return int(text) if text.isdecimal() and 0 < int(text) < 65536 else 0
-
-
-def _write_private(path: Path, text: str, *, public: bool = False) -> None:
-    """Replace a small file at once; only this account reads it, unless it is public."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644 if public else 0o600), "w") as file:
-        file.write(text)
-    fresh.replace(path)
 
 
 def make_daemon(config: Config, world: World) -> WebDaemon:

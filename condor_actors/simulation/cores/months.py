@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +17,7 @@ from typing import Any
 
 import attrs
 
+from condor_actors.durable import fresh_name
 from condor_actors.simulation.cores.month import run_month
 from condor_actors.simulation.cores.workload import DAY_S, MONTH_S, PAPER_USERS, User
 from condor_actors.simulation.report.recorder import Interval, JobRecord, Record
@@ -90,7 +90,7 @@ def _compute(policy: str, load: str, seed: int, folder: Path | None) -> Month:
     if folder is not None:
         target = _file(folder, policy, load, seed)
         text = json.dumps({"model": MODEL, "record": record_to_plain(record)})
-        part = target.with_suffix(f".{os.getpid()}.part")
+        part = target.with_name(fresh_name(target.name))
         part.write_bytes(gzip.compress(text.encode(), 6))
         part.replace(target)
     return Month(policy, load, seed, record)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
+from condor_actors.durable import fresh_name
 from condor_actors.tools.lib.command import framed, help_of, reminder_of
 
 __all__ = ["check", "edit", "main"]
@@ -101,7 +102,7 @@ def edit(name: str) -> int:
                 print(problem, file=sys.stderr)
             print(f"{target} stays as it was", file=sys.stderr)
             return 1
-        fresh = target.with_name(f".{target.name}.new")
+        fresh = target.with_name(fresh_name(target.name))
         shutil.copy2(copy, fresh)
         fresh.replace(target)
     except (OSError, ConfigError) as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.output_destinations import remaps_of
+from condor_actors.durable import open_beside
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.spool import ListSpool, ReadSpool
 from condor_actors.tools.lib.command import ToolError
@@ -65,15 +66,17 @@ def _fetch_job(there: Schedd, ad: ClassAd, progress: CopyProgress) -> None:
 
 def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str, mode: int,
           progress: CopyProgress) -> None:
-    fresh = target + ".condor-part"
-    with open(fresh, "wb") as file:
+    file, fresh = open_beside(target, "fetched")
+    with file:
         offset = 0
         while offset < size:
             data = there.ask(ReadSpool(cluster_id=job[0], proc_id=job[1], path=name, offset=offset)).data
             if not data:
                 raise ToolError(f"{name} became shorter while it was fetched")
-            file.write(data)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[file.write(rest):]
             offset += len(data)
             progress.add(len(data), name)
-    os.chmod(fresh, mode & 0o777 or 0o644)
-    os.replace(fresh, target)
+        os.fchmod(file.fileno(), mode & 0o777 or 0o644)
+        os.replace(fresh, target)

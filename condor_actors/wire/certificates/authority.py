@@ -27,6 +27,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from condor_actors.durable import write_whole
 from condor_actors.wire.certificates.credentials import BadCredentials, Credentials
+from condor_actors.wire.certificates.renewed_pair import renewed_file, split_pair
 from condor_actors.wire.certificates.trust import BACKDATED, NAME_PREFIX, ROLE_PREFIX, ROLES, names_of, proxy_extension
 from condor_actors.wire.host_names import canonical_host, is_loopback
 from condor_actors.wire.nodes import BadNode, is_address
@@ -83,8 +84,17 @@ class PoolFiles:
         """
         if not self.host.exists():
             return None
-        install_renewed(self)
-        return Credentials.load(self.host, self.host_key, self.ca, self.crl, self.partners)
+        try:
+            return self._load()
+        except BadCredentials:
+            return self._load()  # they may have been renewed between the certificate and its key
+
+    def _load(self) -> Credentials:
+        try:
+            chain, key = split_pair(renewed_file(self.host).read_bytes())
+        except (FileNotFoundError, PermissionError):
+            chain, key = b"", b""
+        return Credentials.load(self.host, self.host_key, self.ca, self.crl, self.partners, renewed=(chain, key))
 
 
 def machine_credentials(config: Any) -> Credentials | None:
@@ -98,16 +108,6 @@ def machine_credentials(config: Any) -> Credentials | None:
 
 # ---- files
 
-
-def install_renewed(files: PoolFiles) -> None:
-    """Put a renewed certificate and its key into place; done again at start if a crash came between the two."""
-    key, certificate = files.host_key.with_suffix(".key.next"), files.host.with_suffix(".crt.next")
-    if certificate.exists():
-        if key.exists():
-            key.replace(files.host_key)
-        certificate.replace(files.host)
-    else:
-        key.unlink(missing_ok=True)
 
 def make_key() -> ec.EllipticCurvePrivateKey:
     """A fresh key pair."""

@@ -65,8 +65,13 @@ class Credentials:
 
     @classmethod
     def load(cls, certificate: str | os.PathLike[str], key: str | os.PathLike[str], ca: str | os.PathLike[str],
-             crl: str | os.PathLike[str] | None = None, partners: Path | None = None) -> Credentials:
+             crl: str | os.PathLike[str] | None = None, partners: Path | None = None,
+             renewed: tuple[bytes, bytes] = (b"", b"")) -> Credentials:
         """Read the files; those of ``crl`` and ``partners`` may be missing.
+
+        Args:
+            certificate, key, ca, crl, partners: their paths.
+            renewed: certificates and key that are to take the place of the files' and are believed instead.
 
         Raises:
             BadCredentials: one is missing or is not what it should be.
@@ -78,7 +83,7 @@ class Credentials:
                 raise BadCredentials(f"{path}: {error.strerror}; condor_pool create or join makes it") from None
 
         revoked = read(crl) if crl is not None and os.path.exists(crl) else b""
-        credentials = cls(chain=read(certificate), key=read(key), ca=read(ca), crl=revoked)
+        credentials = cls(chain=renewed[0] or read(certificate), key=renewed[1] or read(key), ca=read(ca), crl=revoked)
         try:
             credentials.context(is_client=True)
             credentials = attrs.evolve(credentials, partners=read_partners(partners) if partners is not None else ())

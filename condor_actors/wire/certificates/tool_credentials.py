@@ -10,11 +10,14 @@ from __future__ import annotations
 import os
 import ssl
 import time
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from condor_actors.config.collectors import gateway_nodes
+from condor_actors.durable import write_whole
+from condor_actors.wire.certificates.renewed_pair import renewed_file
 from condor_actors.wire.errors import NotTrusted, WireError
 
 FRESH_S = 7 * 3600.0
@@ -29,7 +32,9 @@ class ToolCredentials:
     """What a tool shows, and whom it believes.
 
     Attributes:
-        certificate, key, ca: paths of PEM files: our certificate chain, its key, the pool's CA.
+        certificate, key, ca: paths of PEM files: our certificate chain, its key, the pool's CA.  A borrowed
+            certificate and its key are one file: several programs of a user borrow at the same time, and none may read
+            the certificate of one with the key of another.
         partners: path of the list of partners.
         gateways: nodes of this pool's gateways, through which machines of partners are reached; none: directly.
     """
@@ -53,7 +58,7 @@ class ToolCredentials:
                       partners=partners, gateways=gateways)
         if machine.is_readable():
             return machine
-        own = cls(certificate=_path(config, "USER_CERTIFICATE"), key=_path(config, "USER_KEY"), ca=ca,
+        own = cls(certificate=_path(config, "USER_CERTIFICATE"), key=_path(config, "USER_CERTIFICATE"), ca=ca,
                   partners=partners, gateways=gateways)
         if not own.is_fresh():
             own.borrow(str(config.path("RUN")))
@@ -90,21 +95,15 @@ class ToolCredentials:
             try:
                 with connect(f"unix:{run}/{daemon}.sock", timeout_s=5.0) as client:
                     lent = client.ask("certificates", BorrowCertificate(), timeout_s=5.0)
-                self._keep(lent.bundle)
+                self.keep(lent.bundle)
             except (WireError, OSError):
                 continue
             return
 
-    def _keep(self, bundle: bytes) -> None:
-        blocks = [b"-----BEGIN " + part for part in bundle.split(b"-----BEGIN ")[1:]]
-        keys = [block for block in blocks if b"PRIVATE KEY-----" in block[:64]]
-        chain = [block for block in blocks if block not in keys]
-        for path, data, mode in ((self.key, b"".join(keys), 0o600), (self.certificate, b"".join(chain), 0o644)):
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            fresh = f"{path}.{os.getpid()}"
-            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb") as stream:
-                stream.write(data)
-            os.replace(fresh, path)
+    def keep(self, bundle: bytes) -> None:
+        """Have a borrowed certificate with its key (PEM) in our file, at once; ``OSError``: it cannot be written."""
+        os.makedirs(os.path.dirname(self.certificate), mode=0o700, exist_ok=True)
+        write_whole(Path(self.certificate), bundle, 0o600)
 
     def introduce(self, connection: ssl.SSLSocket, node: str) -> None:
         """Nothing remains to be shown: the handshake has shown the certificate."""
@@ -122,14 +121,22 @@ class ToolCredentials:
             context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=None if realm else self.ca,
                                                  cadata=self._authority_of(realm) if realm else None)
             context.minimum_version = ssl.TLSVersion.TLSv1_3
-            context.load_cert_chain(self.certificate, self.key)
+            self._show(context)
         except (OSError, ssl.SSLError) as error:
             raise NotTrusted(f"{self.certificate}: {error}") from None
         return context
 
-    def _authority_of(self, realm: str) -> str:
-        from pathlib import Path
+    def _show(self, context: ssl.SSLContext) -> None:
+        """Load what we show.  While a renewed pair is put into place, its one file has what the two do not yet have."""
+        renewed = str(renewed_file(Path(self.certificate)))
+        for certificate, key in ((self.certificate, self.key), (renewed, renewed)):
+            try:
+                return _load_pair(context, certificate, key)
+            except (OSError, ssl.SSLError):
+                continue  # the last try below says what is wrong
+        _load_pair(context, self.certificate, self.key)
 
+    def _authority_of(self, realm: str) -> str:
         from condor_actors.wire.partners.partner_store import BadPartners, read_partners
 
         try:
@@ -139,6 +146,15 @@ class ToolCredentials:
         if realm not in found:
             raise NotTrusted(f"the pool {realm} is no partner of this one (condor_flock list)")
         return found[realm]
+
+
+def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Both from the same file, if they are in one, even while another takes its place."""
+    if certificate != key:
+        context.load_cert_chain(certificate, key)
+        return
+    with open(certificate, "rb") as file:
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
 
 
 def _path(config: Any, name: str) -> str:

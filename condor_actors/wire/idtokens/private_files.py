@@ -7,7 +7,7 @@ import stat
 from collections.abc import Collection
 from pathlib import Path
 
-from condor_actors.durable import sync_folder
+from condor_actors.durable import fresh_name, sync_folder
 
 __all__ = ["NotPrivate", "read_private", "write_private"]
 
@@ -52,7 +52,8 @@ def write_private(path: Path, data: bytes, *, replace: bool = True) -> None:
         OSError: it cannot be written.
     """
     path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh = path.with_name(fresh_name(path.name))
+    fresh.unlink(missing_ok=True)  # of a process that was killed
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as stream:

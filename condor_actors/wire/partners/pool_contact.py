@@ -69,7 +69,7 @@ def _certificate(config: Any, *, as_user: bool, is_anew: bool) -> ToolCredential
     from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 
     if as_user:
-        paths = {"certificate": "USER_CERTIFICATE", "key": "USER_KEY", "ca": "POOL_CA",
+        paths = {"certificate": "USER_CERTIFICATE", "key": "USER_CERTIFICATE", "ca": "POOL_CA",
                  "partners": "POOL_PARTNERS"}
         own = ToolCredentials(**{what: os.path.expanduser(config.text(name) or "") for what, name in paths.items()},
                               gateways=gateway_nodes(config))
