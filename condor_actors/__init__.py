@@ -8,6 +8,7 @@ TYPE_CHECKING = False  # so that ``typing`` is not loaded for it
 if TYPE_CHECKING:
     from condor_actors.api import aio, tx
     from condor_actors.api.collector import Collector
+    from condor_actors.api.credd import Credd, CredentialFacts, WantedToken
     from condor_actors.api.description import Submit
     from condor_actors.api.errors import CondorError, NotSupported, Refused
     from condor_actors.api.event_log import JobEvent, JobEventLog
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "condor_actors.api.collector": ("Collector",),
+    "condor_actors.api.credd": ("Credd", "CredentialFacts", "WantedToken"),
     "condor_actors.api.description": ("Submit",),
     "condor_actors.api.errors": ("CondorError", "NotSupported", "Refused"),
     "condor_actors.api.event_log": ("JobEvent", "JobEventLog"),
@@ -53,9 +55,10 @@ _FACES = ("aio", "tx")
 
 __all__ = [
     "ERROR", "UNDEFINED", "AbsoluteTime", "ActionResult", "AdKind", "Changed", "ClassAd", "ClassAdSyntaxError",
-    "Collector", "CondorError", "Expr", "HoldCode", "JobAction", "JobEvent", "JobEventLog", "JobEventType", "JobStatus",
-    "Negotiator", "NotSupported", "Refused", "RelativeTime", "Schedd", "Startd", "Submit", "SubmitError", "Submitted",
-    "Transaction", "aio", "as_expr", "match_ads", "param", "parse_expression", "quote", "reload_config", "tx",
+    "Collector", "CondorError", "Credd", "CredentialFacts", "Expr", "HoldCode", "JobAction", "JobEvent", "JobEventLog",
+    "JobEventType", "JobStatus", "Negotiator", "NotSupported", "Refused", "RelativeTime", "Schedd", "Startd", "Submit",
+    "SubmitError", "Submitted", "Transaction", "WantedToken", "aio", "as_expr", "match_ads", "param",
+    "parse_expression", "quote", "reload_config", "tx",
 ]  # fmt: skip
 
 

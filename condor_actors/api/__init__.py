@@ -5,6 +5,7 @@
 :mod:`.schedd`       `Schedd`: submit, query, act, edit, history, spool, retrieve; `Transaction` collects changes
 :mod:`.collector`    `Collector`: ads of machines, daemons, submitters
 :mod:`.negotiator`   `Negotiator`: priorities and what administrators set of them
+:mod:`.credd`        `Credd`: credentials for jobs
 :mod:`.startd`       `Startd`: drain and vacate a machine
 :mod:`.event_log`    `JobEventLog`: the events of a job event log, as they come
 :mod:`.settings`     ``param``: the configuration

@@ -17,13 +17,13 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from condor_actors.api import collector, negotiator, schedd, startd
+from condor_actors.api import collector, credd, negotiator, schedd, startd
 from condor_actors.api.event_log import JobEventLog
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-__all__ = ["Collector", "JobEventLog", "Negotiator", "Schedd", "Startd"]
+__all__ = ["Collector", "Credd", "JobEventLog", "Negotiator", "Schedd", "Startd"]
 
 
 def awaited(method: Callable[Concatenate[Any, _P], _T]) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]]:
@@ -94,3 +94,16 @@ class Startd:
     drain = awaited(startd.Startd.drain)
     cancel_drain = awaited(startd.Startd.cancel_drain)
     vacate = awaited(startd.Startd.vacate)
+
+
+class Credd:
+    """`condor_actors.api.credd.Credd`, awaited."""
+
+    def __init__(self, address: str = "") -> None:
+        self.blocking = credd.Credd(address)
+
+    store = awaited(credd.Credd.store)
+    delete = awaited(credd.Credd.delete)
+    credentials = awaited(credd.Credd.credentials)
+    check = awaited(credd.Credd.check)
+    token = awaited(credd.Credd.token)

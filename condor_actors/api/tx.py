@@ -22,14 +22,14 @@ from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from condor_actors.api import collector, event_log, negotiator, schedd, startd
+from condor_actors.api import collector, credd, event_log, negotiator, schedd, startd
 from condor_actors.api.event_log import JobEvent
 from condor_actors.userlog.watch import FALLBACK_S
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-__all__ = ["Collector", "JobEventLog", "Negotiator", "Schedd", "Startd"]
+__all__ = ["Collector", "Credd", "JobEventLog", "Negotiator", "Schedd", "Startd"]
 
 
 def deferred(method: Callable[Concatenate[Any, _P], _T]) -> Callable[Concatenate[Any, _P], Deferred[_T]]:
@@ -179,3 +179,16 @@ class Startd:
     drain = deferred(startd.Startd.drain)
     cancel_drain = deferred(startd.Startd.cancel_drain)
     vacate = deferred(startd.Startd.vacate)
+
+
+class Credd:
+    """`condor_actors.api.credd.Credd`, deferred."""
+
+    def __init__(self, address: str = "") -> None:
+        self.blocking = credd.Credd(address)
+
+    store = deferred(credd.Credd.store)
+    delete = deferred(credd.Credd.delete)
+    credentials = deferred(credd.Credd.credentials)
+    check = deferred(credd.Credd.check)
+    token = deferred(credd.Credd.token)

@@ -58,6 +58,10 @@ condor.claim.StarterHostHello          starter-host         node pid
 condor.claim.OpenClaim                 open-claim           claim_id slot_name owner
 condor.claim.CloseClaim                close-claim          claim_id reason
 condor.shadow_host.ShadowHostHello     shadow-host          owner
+condor.credentials.StoreCredential     store-credential     service handle
+condor.credentials.DeleteCredential    delete-credential    user service handle everything
+condor.credentials.QueryCredentials    list-credentials     user
+condor.credentials.FetchTokens         fetch-tokens         wanted
 condor.admin.Reconfigure               reconfigure
 condor.admin.Shutdown                  shutdown             how
 condor.admin.DaemonCommand             {command}-daemons    daemons how
@@ -90,7 +94,7 @@ QUIET = frozenset({
     "condor.negotiate.NegotiateRequests", "condor.negotiate.MatchesMade", "condor.negotiate.RequestsRejected",
     "condor.negotiate.MatchNotice", "condor.claim.RenewClaims", "condor.claim.ClaimActivity", "condor.spool.ListSpool",
     "condor.claim.CheckpointClaim", "condor.claim.SuspendClaim", "condor.claim.ContinueClaim",
-    "condor.claim.LowerClaim", "condor.tokens.VerifyToken",
+    "condor.claim.LowerClaim", "condor.tokens.VerifyToken", "condor.credentials.CheckServices",
 })
 """Kinds above READ that have no action: daemons say them all day, about themselves or as part of a match or a claim.
 When one is refused at the door that is written down all the same."""

@@ -31,7 +31,7 @@ PAGE_BYTES = 400 * 1024
 """How much of it a page of ads takes, so that there is room for the rest."""
 
 CONVERSATIONS = (
-    "admin", "advertise", "claim", "flock", "interactive", "negotiate", "owner", "pool", "queue", "run",
+    "admin", "advertise", "claim", "credentials", "flock", "interactive", "negotiate", "owner", "pool", "queue", "run",
     "shadow_host", "spool", "submission", "tokens", "watch")
 """The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
 

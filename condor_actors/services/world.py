@@ -42,7 +42,7 @@ from condor_actors.wire.idtokens.verifier import TokenVerifier
 from condor_actors.wire.nodes import TlsNode, tls_node
 from condor_actors.wire.post_office import PostOffice
 
-TAKE_TOKENS = frozenset({"master", "collector", "negotiator", "schedd", "startd"})
+TAKE_TOKENS = frozenset({"master", "collector", "negotiator", "schedd", "startd", "credd"})
 """The daemons that people ask: they take tokens, and so let in who has no certificate, to show one."""
 
 

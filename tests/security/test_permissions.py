@@ -50,11 +50,11 @@ IMPLIES = {
 OWN_RIGHT = {
     "answer to a question of ours, over the link on which it went out": {
         "ActionResults", "Activated", "AdsPage", "CertificateLent", "CheckpointKept", "ConfigValues", "ClusterReserved",
-        "Changes", "ChirpResult", "DaemonStatistics", "Done", "GangResult", "GatewayState",
+        "Changes", "ChirpResult", "CredentialsPage", "DaemonStatistics", "Done", "GangResult", "GatewayState",
         "JobsPage", "MachineEnrolled", "OwnerView", "Pong",
         "Reattached", "Refused", "Revocations", "RunFileBytes", "SpoolBytes", "SpoolListing", "Story", "Submitted",
-        "TokenIssued", "TokenRequests", "TokenVerified", "Totals", "PrioritiesPage", "TracePage", "Reservations",
-        "UploadsSigned",
+        "TokenIssued", "TokenRequests", "TokenVerified", "TokensFetched", "Totals", "PrioritiesPage", "TracePage",
+        "Reservations", "UploadsSigned",
     },
     "the claim and its secret, or the very link of the shadow or starter of a run": {
         "ActivateClaim", "CheckpointRun", "ChirpCall", "ContinueRun", "GangCall", "InputsSent", "OpenShell",

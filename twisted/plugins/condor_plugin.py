@@ -24,6 +24,9 @@ condor_ckpt_server = ServiceMaker(
     "condor-ckpt-server", "condor_actors.services.ckpt_server", "Condor: keep checkpoints for submit machines",
     "condor-ckpt-server"
 )
+condor_credd = ServiceMaker(
+    "condor-credd", "condor_actors.services.credd", "Condor: keep users' credentials for their jobs", "condor-credd"
+)
 condor_defrag = ServiceMaker(
     "condor-defrag", "condor_actors.services.defrag", "Condor: drain machines so that large jobs find whole ones",
     "condor-defrag"

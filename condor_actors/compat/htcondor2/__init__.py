@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from condor_actors.compat import classad2 as classad
 from condor_actors.compat.errors import HTCondorException
+from condor_actors.compat.htcondor2.credd import CredCheck, Credd
 from condor_actors.compat.htcondor2.daemons import (
     Collector,
     Negotiator,
@@ -38,7 +39,7 @@ from condor_actors.compat.htcondor2.enums import (
     VacateType,
 )
 from condor_actors.compat.htcondor2.events import JobEvent, JobEventLog
-from condor_actors.compat.htcondor2.others import CredCheck, Credd, DAGMan, Placementd
+from condor_actors.compat.htcondor2.others import DAGMan, Placementd
 from condor_actors.compat.htcondor2.program import (
     disable_debug,
     enable_debug,

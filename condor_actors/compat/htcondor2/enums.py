@@ -54,7 +54,7 @@ class CompletionType(enum.IntEnum):
 
 
 class CredType(enum.IntEnum):
-    """Kinds of stored credentials; none are stored here."""
+    """Kinds of stored credentials; those of OAuth2 are stored here."""
 
     Password = 36
     Kerberos = 32

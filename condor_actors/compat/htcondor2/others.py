@@ -1,4 +1,4 @@
-"""``Credd``, ``CredCheck``, ``Placementd`` and ``DAGMan``: this pool has none of them, and each says so."""
+"""``Placementd`` and ``DAGMan``: this pool has neither, and each says so."""
 
 from __future__ import annotations
 
@@ -7,104 +7,13 @@ from typing import Any, NamedTuple, NoReturn
 
 from condor_actors.compat.classad2 import ClassAd
 from condor_actors.compat.errors import NotSupported
-from condor_actors.compat.htcondor2.enums import CredType
 
-NO_CREDENTIALS = "this pool keeps no credentials of users; jobs find tokens and keys among their input files"
 NO_PLACEMENT = "this pool has no placement daemon; condor_token_create and condor_token_fetch give tokens"
 NO_DAGMAN = "a running workflow is not changed from here; condor_hold, condor_release and condor_rm act on its job"
 
 
 def _refuse(reason: str) -> NoReturn:
     raise NotSupported(reason)
-
-
-class CredCheck:
-    """What a check of credentials found."""
-
-    def __init__(self, services: str, url_or_error: str | None) -> None:
-        self._services = services
-        self._url_or_error = url_or_error
-
-    @property
-    def present(self) -> bool:
-        """Whether all are there."""
-        return self._url_or_error is None
-
-    @property
-    def url(self) -> str | None:
-        """Where they can be had."""
-        return self._url_or_error if self._url_or_error and self._url_or_error.startswith("http") else None
-
-    @property
-    def error(self) -> str | None:
-        """Why they cannot be had."""
-        return None if self.url else self._url_or_error
-
-    @property
-    def services(self) -> str:
-        """Of which services."""
-        return self._services
-
-    def __bool__(self) -> bool:
-        return self.present
-
-    def __str__(self) -> str:
-        return self._url_or_error or ""
-
-
-class Credd:
-    """A client of a daemon that keeps users' credentials; its questions are refused."""
-
-    def __init__(self, location: ClassAd | None = None) -> None:
-        self._location = location
-
-    def add_password(self, password: str, user: str | None = None) -> None:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
-
-    def delete_password(self, user: str | None = None) -> bool:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
-
-    def query_password(self, user: str | None = None) -> bool:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
-
-    def add_user_cred(self, credtype: CredType, credential: bytes, user: str | None = None) -> None:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
-
-    def delete_user_cred(self, credtype: CredType, user: str | None = None) -> None:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
-
-    def query_user_cred(self, credtype: CredType, user: str | None = None) -> str:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
-
-    def add_user_service_cred(self, credtype: CredType, credential: bytes, service: str, handle: str | None = None,
-                              user: str | None = None, refresh: bool | None = None) -> None:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
-
-    def delete_user_service_cred(self, credtype: CredType, service: str, handle: str | None = None,
-                                 user: str | None = None) -> None:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
-
-    def query_user_service_cred(self, credtype: CredType, service: str, handle: str | None = None,
-                                user: str | None = None) -> str:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
-
-    def check_user_service_creds(self, credtype: CredType, serviceAds: list[ClassAd],
-                                 user: str | None = None) -> CredCheck:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
-
-    def get_oauth2_credential(self, service: str, handle: str, user: str | None = None) -> str:
-        """Refused: no credentials are kept."""
-        _refuse(NO_CREDENTIALS)
 
 
 class Placementd:

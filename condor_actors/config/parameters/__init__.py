@@ -18,6 +18,7 @@ from condor_actors.config.parameter import PLACE, Parameter
 from condor_actors.config.parameters import (
     accounting,
     central,
+    credentials,
     daemons,
     dagman,
     defrag,
@@ -46,6 +47,7 @@ SECTIONS = {
     "Submit machines": submit.ROWS,
     "Submitting jobs": submit_defaults.ROWS,
     "What is written about jobs": job_logs.ROWS,
+    "Credentials of users": credentials.ROWS,
     "Gateways to other pools": gateway.ROWS,
     "Workflows": dagman.ROWS,
     "Slots of execute machines": slots.ROWS,

@@ -48,7 +48,8 @@ _GROUPS: Final = (
      "pools are partners as a whole (condor_flock)", "Name the partners in FLOCK_TO and FLOCK_FROM."),
     (r".*CRED(D|MON).*|SEC_CREDENTIAL.*|CRED_.*|.*OAUTH.*|.*VAULT.*|.*PELICAN.*|LOCAL_CREDMON.*|KERBEROS.*|"
      r".*SCITOKENS.*|TRUSTED_VAULT.*|<>_(AUTHORIZATION_URL|CLIENT_ID|CLIENT_SECRET_FILE|RETURN_URL_SUFFIX|TOKEN_URL)",
-     True, "no credentials are kept for users", ""),
+     True, "credentials are kept by CREDD in its own database, and tokens are had by refresh tokens or issued here",
+     "Those that there are are in docs/credentials.md."),
     (r"JOB_ROUTER.*", False, "jobs are changed by transforms of the schedd", "Use JOB_TRANSFORM_NAMES."),
     (r"DEDICATED_.*|PARALLELSCHEDULINGGROUP|OPENMPI.*", True, "no MPI is shipped, and gangs are claimed "
      "from all machines alike", "Set DedicatedScheduler and RANK on the machines that are for gangs first."),

@@ -23,7 +23,8 @@ from condor_actors.own_files import open_guarded
 __all__ = ["give_files", "give_to_pool", "make_own", "pool_folders"]
 
 FOLDERS = ("LOG", "RUN", "SPOOL", "EXECUTE", "PERSISTENT_CONFIG_DIR")
-KEYS = ("POOL_CA", "POOL_CA_KEY", "HOST_CERTIFICATE", "HOST_KEY", "POOL_TOKENS", "SEC_TOKEN_POOL_SIGNING_KEY_FILE")
+KEYS = ("POOL_CA", "POOL_CA_KEY", "HOST_CERTIFICATE", "HOST_KEY", "POOL_TOKENS", "SEC_TOKEN_POOL_SIGNING_KEY_FILE",
+        "CREDD_KEY_FILE")
 TOO_WIDE = frozenset(map(Path, ("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run",
                                 "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/run",
                                 "/var/spool", "/var/tmp")))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from condor_actors.classads import ClassAd
     from condor_actors.config import Config
     from condor_actors.messages.advertise import AdKind
+    from condor_actors.messages.credentials import CredentialFacts
     from condor_actors.wire.certificates.tool_credentials import ToolCredentials
     from condor_actors.wire.idtokens.bearer import TokenCredentials
 
@@ -38,6 +39,8 @@ QUEUE = "schedd"
 COLLECTOR = "collector"
 NEGOTIATOR = "negotiator"
 ADMIN = "admin"
+CREDD = "credd"
+"""The credential daemon's name, and its actor's."""
 ACTION_TIMEOUT_S = 3600.0
 """For what may change a million jobs: a schedd that has hung up is noticed anyhow."""
 
@@ -250,6 +253,40 @@ def negotiator(config: Config, *, name: str = "", pool: str = "") -> Client:
     if not ads:
         raise ToolError(f"Error: Can't locate negotiator {name or 'in ' + (pool or 'the local pool')}")
     return dial(config, ads[0].get_str("MyAddress"), f"negotiator {ads[0].get_str('Name')}")
+
+
+def credd(config: Config, address: str = "") -> Client:
+    """A line to the credential daemon: this machine's, or the one at an address or CREDD_HOST.
+
+    Raises:
+        ToolError: there is none, or it does not answer.
+    """
+    place = address or config.text("CREDD_HOST") or ""
+    if place:
+        node = place if place.startswith("<") else f"<{place}>"
+        return dial(config, node, f"credential daemon at {place}", as_user=True)
+    try:
+        return connect(local_node(config, CREDD))
+    except WireError as error:
+        raise ToolError(unreachable("the credential daemon", error) + "\nAn administrator starts it by adding CREDD to "
+                        "DAEMON_LIST.") from None
+
+
+def facts_of(client: Client, user: str = "") -> Iterator[CredentialFacts]:
+    """What the daemon keeps of a user (empty: the caller; ``*``: everybody).
+
+    Raises:
+        WireError: it refuses, or does not answer.
+    """
+    from condor_actors.messages.credentials import QueryCredentials
+
+    cursor = ""
+    while True:
+        page = client.ask(CREDD, QueryCredentials(user=user, cursor=cursor))
+        yield from page.credentials
+        cursor = page.cursor
+        if not cursor:
+            return
 
 
 def query(

@@ -68,7 +68,9 @@ SKIP_HISTORY = Option(("--skip-history",), "", "look at the queue only")
 RESOURCE = Option(("--resource",), "TYPE", "htcondor; no other pools or clouds are rented")
 SET_NAME = Operand("job_set_name", "name of the set; case does not matter")
 SET_OWNER = Option(("--owner",), "USER", "whose; by default yours")
-NO_CREDENTIALS = "no daemon keeps credentials of users; jobs take files along with transfer_input_files"
+CRED_TYPE = Operand("type", "oauth2; password and kerberos are refused, with the reason")
+SERVICE = Option(("--service",), "SERVICE", "of which service")
+HANDLE = Option(("--handle",), "HANDLE", "which of several of one service")
 NO_ANNEX = "condor_annex has machines of a Slurm cluster in the pool; condor_flock lets pools lend each other theirs"
 
 
@@ -134,10 +136,17 @@ EVENTLOG = Noun(name="eventlog", text="job event logs", verbs=(
              Option(("-groupby", "--groupby"), "ATTRIBUTE", "not while following"))),
     _refused("histogram", "draw states over time", "nothing draws them here; eventlog read -csv feeds what does"),
 ))  # fmt: skip
-CREDENTIAL = Noun(name="credential", text="credentials (none are kept)", verbs=tuple(
-    _refused(name, text, NO_CREDENTIALS) for name, text in (
-        ("list", "list yours"), ("add", "store one"), ("remove", "forget one"), ("listall", "list all"),
-        ("get", "print one"))))
+CREDENTIAL = Noun(name="credential", text="credentials that jobs use", verbs=(
+    Verb(name="list", text="list yours, and the jobs that name them", act="credential:list_own"),
+    Verb(name="add", text="store one", act="credential:add", operands=(
+        CRED_TYPE, Operand("credential_file", "holds it (-: standard input); its name is SERVICE or SERVICE_HANDLE, "
+                                              "unless they are given")), options=(SERVICE, HANDLE)),
+    Verb(name="remove", text="delete one, or all when no service is named", act="credential:remove",
+         operands=(CRED_TYPE,), options=(SERVICE, HANDLE)),
+    Verb(name="listall", text="list everybody's, for administrators", act="credential:list_all"),
+    Verb(name="get", text="print what a job would get now", act="credential:get", operands=(CRED_TYPE,),
+         options=(SERVICE, HANDLE)),
+))  # fmt: skip
 SERVER = Noun(name="server", text="the daemons of this machine", verbs=(
     Verb(name="status", text="which of them answer", act="machines:server_status"),))
 AP = Noun(name="ap", text="access points: machines that have a queue", verbs=(

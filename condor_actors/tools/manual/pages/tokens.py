@@ -1,4 +1,4 @@
-"""The commands about tokens."""
+"""The commands about tokens and credentials."""
 
 from __future__ import annotations
 
@@ -47,4 +47,20 @@ PAGES = (
           "advertise.",
           {**PLACE, "netblock NETWORK": "from where, such as 192.0.2.0/24", "lifetime SECONDS": "for how long"},
           "-netblock NETWORK -lifetime SECONDS [options]"),
+    Description(
+        name="condor_store_cred",
+        purpose="entrust a credential to the credential daemon, for your jobs",
+        synopsis=("add-oauth -s SERVICE -i FILE [options]", "delete-oauth -s SERVICE [options]",
+                  "query [-s SERVICE] [options]"),
+        text="""Stores a credential of a service, so that jobs that say use_oauth_services = SERVICE find an access
+token of it in the file $_CONDOR_CREDS/SERVICE.use, which is renewed while they run. FILE holds a refresh token, alone
+or as refresh_token of a JSON object; the service's server must be in the configuration (SERVICE_TOKEN_URL). With -P,
+and in a JSON object without a refresh_token, it is an access token, which goes to jobs as it is. A credential replaces
+an earlier one of its service and handle. Nobody can read it back but your own processes on the daemon's machine
+(htcondor credential get).""",
+        source="pool.store_cred:command_parser",
+        exit_status="0; 1 when it could not be done, or there is none; 2 when there is one for other scopes or another "
+        "audience.",
+        see_also=("htcondor(1)", "condor_submit(1)"),
+    ),
 )

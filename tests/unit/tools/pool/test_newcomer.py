@@ -45,7 +45,8 @@ def test_a_word_that_it_does_not_know_is_named(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CONDOR_CONFIG", "ONLY_ENV")
-    words = ["-zapzap"] if name not in ("condor_simulate", "condor_personal", "condor_annex") else ["zapzap"]
+    with_verbs = ("condor_simulate", "condor_personal", "condor_annex", "condor_store_cred")
+    words = ["-zapzap"] if name not in with_verbs else ["zapzap"]
     code, out, err = said(name, words, monkeypatch, capsys)
     assert code != 0
     assert out == ""

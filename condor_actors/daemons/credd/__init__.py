@@ -1,0 +1,1 @@
+"""The credential daemon: keeps what users entrust to it, and has tokens for their jobs."""

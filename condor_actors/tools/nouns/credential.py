@@ -1,0 +1,124 @@
+"""``htcondor credential``: list, store, delete and print credentials.
+
+**Source**: the manual, htcondor, "Credential Verbs".
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from condor_actors.classads import ClassAd, quote
+from condor_actors.cores.credd.credentials import NO_KERBEROS, NO_PASSWORDS
+from condor_actors.messages.credentials import (
+    CredentialFacts,
+    DeleteCredential,
+    FetchTokens,
+    StoreCredential,
+    WantedToken,
+)
+from condor_actors.messages.queue import QueryJobs
+from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.lib.contact import CREDD, credd, facts_of, load, schedd
+from condor_actors.tools.nouns.words import table, tell
+from condor_actors.tools.pool.store_cred import read_credential
+
+KINDS = {"password": NO_PASSWORDS, "kerberos": NO_KERBEROS, "oauth2": ""}
+_HEADS = ("User", "Service", "Handle", "Form", "Stored", "File")
+
+
+def list_own(given: dict[str, Any]) -> int:
+    """The caller's."""
+    return _show("")
+
+
+def list_all(given: dict[str, Any]) -> int:
+    """Everybody's, for administrators."""
+    return _show("*")
+
+
+def add(given: dict[str, Any]) -> int:
+    """Store one; service and handle are those of the file's name unless they are given."""
+    _check_kind(given["type"])
+    path = given["credential_file"]
+    stem = Path(path).name.partition(".")[0].partition("_")
+    service, handle = given["service"] or "", given["handle"] or ""
+    if not service and not handle:
+        service, handle = stem[0], stem[2]
+    with credd(load()) as client:
+        tell(client.ask(CREDD, StoreCredential(service=service, handle=handle, secret=read_credential(path))).text)
+    return 0
+
+
+def remove(given: dict[str, Any]) -> int:
+    """Delete one, or all when neither service nor handle is named."""
+    _check_kind(given["type"])
+    service, handle = given["service"] or "", given["handle"] or ""
+    if handle and not service:
+        raise ToolError("--handle goes with --service")
+    with credd(load()) as client:
+        tell(client.ask(CREDD, DeleteCredential(service=service, handle=handle, everything=not service)).text)
+    return 0
+
+
+def get(given: dict[str, Any]) -> int:
+    """Print what a job would get now."""
+    _check_kind(given["type"])
+    if not given["service"]:
+        raise ToolError("which? --service SERVICE")
+    wanted = WantedToken(service=given["service"], handle=given["handle"] or "")
+    with credd(load()) as client:
+        (token,) = client.ask(CREDD, FetchTokens(wanted=(wanted,))).tokens
+    print(token.token.decode())
+    return 0
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise ToolError(f"{kind!r} is no type of credential; expected {', '.join(KINDS)}")
+    if KINDS[kind]:
+        raise ToolError(KINDS[kind])
+
+
+def _show(user: str) -> int:
+    config = load()
+    with credd(config) as client:
+        known = list(facts_of(client, user))
+    if not known:
+        tell("No OAuth2 credentials are stored.")
+        return 0
+    jobs = _jobs({one.user for one in known})
+    print(*table((*_HEADS, "Jobs"), [(*_row(one), " ".join(jobs[one.user, _name(one)])) for one in known]), sep="\n")
+    return 0
+
+
+def _name(one: CredentialFacts) -> str:
+    return f"{one.service}*{one.handle}" if one.handle else one.service
+
+
+def _row(one: CredentialFacts) -> tuple[str, ...]:
+    stored = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.stored_s))
+    return one.user, one.service, one.handle, one.form, stored, f"{_name(one).replace('*', '_')}.use"
+
+
+def _jobs(users: set[str]) -> dict[tuple[str, str], list[str]]:
+    """The jobs in the queue that name each credential; none where no queue answers."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    constraint = "OAuthServicesNeeded =!= undefined && stringListMember(User, " + quote(",".join(sorted(users))) + ")"
+    try:
+        with schedd(load()) as there:
+            cursor = ""
+            while True:
+                page = there.ask(QueryJobs(constraint=constraint, cursor=cursor,
+                                           projection=("User", "OAuthServicesNeeded", "ClusterId", "ProcId")))
+                for text in page.ads:
+                    ad = ClassAd.from_bytes(text)
+                    for service in ad.get_str("OAuthServicesNeeded").replace(",", " ").split():
+                        found[ad.get_str("User"), service].append(f"{ad['ClusterId']}.{ad['ProcId']}")
+                cursor = page.cursor
+                if not cursor:
+                    return found
+    except ToolError:
+        return found
