@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import http.server
 import json
+import re
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import pytest
@@ -325,22 +328,108 @@ def test_the_description_is_what_is_answered(page: Page) -> None:
 # ---- a page with a key
 
 
-def test_with_a_key_only_the_link_opens_the_page() -> None:
+class Neighbour(http.server.BaseHTTPRequestHandler):
+    """A server at another port of the page's host name; to browsers its pages are of the same site."""
+
+    cookies: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.cookies.append(self.headers.get("Cookie") or "")
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def locked() -> Iterator[Page]:
+    """A page that its link opens."""
     with fresh_folder() as folder:
         pool = PersonalPool(folder, slots=1, config="WEB_ACCESS = KEY\n", web=True)
-        try:
-            locked = Page(pool)
-            key = locked.url.partition("?key=")[2]
-            assert len(key) >= 32
-            assert Path(pool.dir / "run" / "web.url").stat().st_mode & 0o077 == 0
-            for path in ("/", "/api/summary", "/page.js", "/?key=wrong", f"/api/summary?key={key}"):
-                assert locked.ask(path)[0] == 401, path
-            status, headers, _ = locked.ask(f"/?key={key}")
-            assert (status, headers["location"]) == (303, "/")
-            cookie = headers["set-cookie"]
-            assert "httponly" in cookie.lower()
-            assert locked.ask("/api/summary", Cookie=cookie.partition(";")[0])[0] == 200
-            assert locked.ask("/api/summary", Authorization=f"Bearer {key}")[0] == 200
-            assert key not in (pool.dir / "log" / "WebLog").read_text()
-        finally:
-            pool.stop()
+        yield Page(pool)
+        pool.stop()
+
+
+def visit(page: Page) -> tuple[str, str, str]:
+    """Open the link: the path where the page is for this visit, its cookie, and all that was said of the cookie."""
+    status, headers, body = page.ask(f"/?key={page.url.partition('?key=')[2]}")
+    assert status == 200
+    said = headers["set-cookie"]
+    place = re.search(r"url=(/visit/[^/]+/)", body.decode())
+    assert place is not None
+    return place[1], said.partition(";")[0], said.lower()
+
+
+def test_with_a_key_only_the_link_opens_the_page(locked: Page) -> None:
+    key = locked.url.partition("?key=")[2]
+    assert len(key) >= 32
+    assert Path(locked.pool.dir / "run" / "web.url").stat().st_mode & 0o077 == 0
+    for path in ("/", "/api/summary", "/page.js", "/?key=wrong", f"/api/summary?key={key}", "/visit/", "/visit//",
+                 "/visit/x/api/summary", "/visit/x/?key=wrong"):
+        assert locked.ask(path)[0] == 401, path
+    place, cookie, said = visit(locked)
+    assert locked.ask(f"{place}api/summary", Cookie=cookie)[0] == 200
+    assert locked.ask(place, Cookie=cookie)[0] == 200
+    assert locked.ask("/api/summary", Authorization=f"Bearer {key}")[0] == 200
+    assert {"httponly", "samesite=strict", f"path={place.lower()}", "max-age=28800"} <= set(said.split("; "))
+    log = (locked.pool.dir / "log" / "WebLog").read_text()
+    assert key not in log
+    assert place not in log
+
+
+def test_a_visit_takes_both_its_secrets_and_neither_is_the_key(locked: Page) -> None:
+    key = locked.url.partition("?key=")[2]
+    place, cookie, said = visit(locked)
+    other_place, other_cookie, _ = visit(locked)
+    assert key not in said
+    assert key not in place
+    for path, shown in ((place, ""), (place, other_cookie), (other_place, cookie), ("/", cookie),
+                        (place, f"condor_visit={key}"), (place, f"condor_web_key={key}"), (f"/visit/{key}/", cookie)):
+        assert locked.ask(f"{path}api/summary", **({"Cookie": shown} if shown else {}))[0] == 401, (path, shown)
+    assert locked.ask(f"{place}api/summary", Cookie=cookie)[0] == 200
+
+
+def test_a_visit_ends_with_the_daemon(locked: Page) -> None:
+    place, cookie, _ = visit(locked)
+    old = locked.pool.kill("web")
+    locked.pool.until_restarted("web", old)
+    until(lambda: answers_at_all(locked), "the page to be there again")
+    assert locked.ask(f"{place}api/summary", Cookie=cookie)[0] == 401
+
+
+def answers_at_all(page: Page) -> bool:
+    """Whether a request gets an answer."""
+    with suppress(OSError):
+        return bool(page.ask("/"))
+    return False
+
+
+def test_a_browser_shows_its_visit_to_no_other_port(locked: Page, browser: Any) -> None:
+    """The page works, the key is out of the address, and a server beside it is sent no cookie."""
+    until(lambda: answers_at_all(locked), "the page")
+    server = http.server.ThreadingHTTPServer((locked.host, 0), Neighbour)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    context = browser.new_context()
+    try:
+        window = context.new_page()
+        window.goto(locked.url)
+        window.wait_for_selector("#map button")
+        assert "key=" not in window.url
+        assert "/visit/" in window.url
+        window.reload()
+        window.wait_for_selector("#map button")
+        aside = context.new_page()
+        for path in ("", "api/summary", "visit/", "visit/x/"):
+            aside.goto(f"http://{locked.host}:{server.server_port}/{path}")
+        assert len(Neighbour.cookies) >= 4
+        assert set(Neighbour.cookies) == {""}
+        own = [cookie for cookie in context.cookies() if "visit" in cookie["name"]]
+        assert len(own) == 1
+    finally:
+        context.close()
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -17,14 +17,16 @@ ROWS = (
           "request for any other name is refused, since it may come from another site's page.", read_by=WEB),
     choice("WEB_ACCESS", "READ",
            "READ: anyone who reaches the port sees the page. KEY: only those who have opened the link with the secret "
-           "key, which is in $(SPOOL)/web_access_key and in the link of $(RUN)/web.url.", ("READ", "KEY"),
+           "key, which is in $(SPOOL)/web_access_key and in the link of $(RUN)/web.url, each for "
+           "WEB_SESSION_LIFETIME.", ("READ", "KEY"),
            change="restart", read_by=WEB),
     boolean("WEB_LOGIN", True,
             "Whether users may log in to the page with a token of the pool and act on their jobs: over HTTPS, or where "
             "the page is served on loopback.", read_by=WEB),
     seconds("WEB_SESSION_LIFETIME", 8 * 3600, "How long a log-in to the page lasts at most; it ends earlier when its "
-            "token does.", low=1, read_by=WEB),
-    integer("WEB_MAX_SESSIONS", 100, "How many users may be logged in to the page at a time.", low=1, high=10000,
+            "token does. As long does what the link with the key has opened (WEB_ACCESS = KEY).", low=1, read_by=WEB),
+    integer("WEB_MAX_SESSIONS", 100, "How many users may be logged in to the page at a time; with WEB_ACCESS = KEY as "
+            "many browsers may have opened the link, and one more ends the oldest visit.", low=1, high=10000,
             read_by=WEB),
     integer("WEB_MAX_WATCHERS", 50, "How many pages may be kept up to date at a time; others are asked to come later.",
             low=1, high=10000, read_by=WEB),

@@ -1,17 +1,16 @@
 """Who gets in by HTTP, and with what: everything about a request that is refused before anybody looks at its path.
 
 Theory: what comes here is a stranger's.  A request has a name of ours in ``Host`` (a page of another site, whose
-name was made to point at this address, has not), the method GET or HEAD, no body, and with ``WEB_ACCESS = KEY`` the
-key: in a cookie, which the link with the key has set, or as a bearer token.  Some paths take a POST instead, with a
-small body of JSON.  A browser that asks for data on behalf of another site's page says so, and gets none; one that
-sends a POST says from which page, and it must be ours.  How many connections there may be, and
+name was made to point at this address, has not), the method GET or HEAD, no body, and with ``WEB_ACCESS = KEY`` it
+is one of a visit that the link with the key has begun (:mod:`.visits`), or has the key as a bearer token.  Some paths
+take a POST instead, with a small body of JSON.  A browser that asks for data on behalf of another site's page says so,
+and gets none; one that sends a POST says from which page, and it must be ours.  How many connections there may be, and
 how long, says :mod:`condor_actors.wire.http_room`.  No answer may be framed, guessed at or run anything but our own
 scripts.
 """
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 from collections.abc import Callable, Collection
 from http import HTTPStatus
@@ -20,13 +19,14 @@ from typing import Any
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
-__all__ = ["COOKIE", "HEADERS", "LONGEST_BODY", "Door", "answer", "is_loopback", "is_own_name", "refuse"]
+from condor_actors.daemons.web.visits import Visits
+
+__all__ = ["HEADERS", "LONGEST_BODY", "Door", "answer", "is_loopback", "is_own_name", "refuse"]
 
 LONGEST_PATH = 4096
 LONGEST_BODY = 16 * 1024
 OTHERS_PAGES = (b"cross-site", b"same-site")
 """What browsers say of a request that a page of another origin makes; another port of this machine is ``same-site``."""
-COOKIE = b"condor_web_key"
 HEADERS = (
     (b"content-security-policy",
      b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -40,6 +40,11 @@ HEADERS = (
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
 """What every answer says."""
+GO_ON = (b'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>The pool</title>\n'
+         b'<meta http-equiv="refresh" content="0; url=%(place)s"></head>\n'
+         b'<body><p><a href="%(place)s">The page</a></p></body></html>\n')
+"""Leads to the page.  A redirection would not do: a browser that follows a link of another site to its end sends no
+``SameSite=Strict`` cookie there."""
 
 Route = Callable[[Any], Any]
 
@@ -95,19 +100,19 @@ class Door(Resource):
     Args:
         route: the route of a path; None: there is none.
         names: of this machine, in small letters, as browsers may call it.
-        key: what lets in; empty: everybody is.
+        visits: who has opened the link with the key; None: everybody is let in.
         secure: whether this is HTTPS.
         posts: the paths that take a POST, and nothing else.
     """
 
     isLeaf = True
 
-    def __init__(self, route: Callable[[bytes], Route | None], names: Callable[[], Collection[str]], key: str,
-                 secure: bool, posts: Collection[bytes] = ()) -> None:
+    def __init__(self, route: Callable[[bytes], Route | None], names: Callable[[], Collection[str]],
+                 visits: Visits | None, secure: bool, posts: Collection[bytes] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._route = route
         self._names = names
-        self._key = key.encode()
+        self._visits = visits
         self._secure = secure
         self._posts = posts
 
@@ -120,19 +125,14 @@ class Door(Resource):
         if len(hosts) != 1 or not is_own_name(hosts[0], self._names()):
             return refuse(request, HTTPStatus.MISDIRECTED_REQUEST, "this page is not called that; an administrator can "
                           "add the name to WEB_HOST_NAMES")
+        place = self._visits.take_place(request) if self._visits is not None else b""
         objection = self._objection(request, hosts[0])
         if objection is not None:
             return refuse(request, *objection)
         if len(request.uri) > LONGEST_PATH:
             return refuse(request, HTTPStatus.REQUEST_URI_TOO_LONG, f"an address has at most {LONGEST_PATH} letters")
-        if self._key and not self._is_let_in(request):
-            given = request.args.get(b"key", [b""])[0]
-            if request.path == b"/" and given and self._is_key(given):
-                return self._let_in(request)
-            return refuse(request, HTTPStatus.UNAUTHORIZED, "this page is opened by its link with the key, which an "
-                          "administrator has")
-        if self._key and request.path == b"/" and b"key" in request.args:
-            return self._let_in(request)  # so that the key does not stay in the address
+        if self._visits is not None and (not self._visits.lets_in(request, place) or _keys_of(request)):
+            return self._visit(request, self._visits, _keys_of(request))
         route = self._route(request.path)
         if route is None:
             return refuse(request, HTTPStatus.NOT_FOUND, "there is nothing of this name; / is the page")
@@ -162,21 +162,21 @@ class Door(Resource):
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body is JSON, with Content-Type: application/json"
         return None
 
-    def _is_key(self, given: bytes) -> bool:
-        return hmac.compare_digest(given, self._key)
-
-    def _is_let_in(self, request: Any) -> bool:
-        bearer = (request.getHeader(b"authorization") or b"").partition(b" ")
-        if bearer[0].lower() == b"bearer" and self._is_key(bearer[2].strip()):
-            return True
-        return self._is_key(request.getCookie(COOKIE) or b"")
-
-    def _let_in(self, request: Any) -> bytes:
-        request.addCookie(COOKIE, self._key, path=b"/", httpOnly=True, secure=self._secure, sameSite=b"lax",
-                          max_age=b"31536000")
-        request.setHeader(b"location", b"/")
+    def _visit(self, request: Any, visits: Visits, keys: Collection[bytes]) -> bytes:
+        """Begin a visit by the link, or refuse."""
         request.setHeader(b"cache-control", b"no-store")
-        return answer(request, b"text/plain", b"", HTTPStatus.SEE_OTHER)
+        if not any(visits.is_key(key) for key in keys):
+            return refuse(request, HTTPStatus.UNAUTHORIZED, "this page is opened by its link with the key, which an "
+                          "administrator has; what the link has opened ends after WEB_SESSION_LIFETIME")
+        place = visits.begin(request)
+        if not place:
+            return refuse(request, HTTPStatus.SERVICE_UNAVAILABLE, "WEB_MAX_SESSIONS allows no visit more")
+        return answer(request, b"text/html; charset=utf-8", GO_ON % {b"place": place.encode()})
+
+
+def _keys_of(request: Any) -> Collection[bytes]:
+    """The keys that a link has."""
+    return request.args.get(b"key", ()) if request.path == b"/" else ()
 
 
 LATER = NOT_DONE_YET

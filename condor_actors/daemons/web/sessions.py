@@ -60,19 +60,26 @@ class Sessions:
         wall_clock: seconds since 1970.
         life_s: how long a session lasts.
         most: how many there may be.
+        most_of_one: how many of one user; a further one ends the oldest.
     """
 
     def __init__(self, clock: Any, wall_clock: Callable[[], float], life_s: Callable[[], float],
-                 most: Callable[[], int]) -> None:
+                 most: Callable[[], int], most_of_one: Callable[[], int] = lambda: MOST_OF_ONE_USER) -> None:
         self._clock = clock
         self._wall_clock = wall_clock
         self._life_s = life_s
         self._most = most
+        self._most_of_one = most_of_one
         self._open: dict[bytes, Session] = {}
         self._timer: Any = None
 
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def life_s(self) -> float:
+        """How long a new one lasts at most."""
+        return self._life_s()
 
     def begin(self, user: str, levels: tuple[str, ...], token: str, ends_s: float) -> tuple[str, Session] | None:
         """A new session and the secret for its cookie; None when there are too many.
@@ -82,7 +89,7 @@ class Sessions:
         """
         self._forget_ended()
         own = [each for each in self._open.values() if each.user == user]
-        if len(own) >= MOST_OF_ONE_USER:
+        if len(own) >= self._most_of_one():
             self.end(own[0])
         if len(self._open) >= self._most():
             return None

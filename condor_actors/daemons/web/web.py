@@ -30,6 +30,7 @@ from condor_actors.daemons.web.json_api import JsonApi
 from condor_actors.daemons.web.pool_watch import ACTOR, ASK_S, PoolKnowledge, PoolWatch, WebSettings
 from condor_actors.daemons.web.routes import routes
 from condor_actors.daemons.web.sessions import FailedLogins, Sessions
+from condor_actors.daemons.web.visits import Visits
 from condor_actors.daemons.web.watchers import Watchers, event
 from condor_actors.messages.envelope import Address
 from condor_actors.messages.queue import JobsPage, QueryJobs
@@ -66,6 +67,8 @@ class WebDaemon:
         self.watchers = Watchers(clock, self._beginning, lambda: self.settings.most_watchers, self._hurry)
         self.sessions = Sessions(clock, world.wall_clock, lambda: self.settings.session_s,
                                  lambda: self.settings.most_sessions)
+        self.visits = Sessions(clock, world.wall_clock, lambda: self.settings.session_s,
+                               lambda: self.settings.most_sessions, lambda: self.settings.most_sessions)
         self._served = ("", False)
         self._port: Any = None
         self._url_file: Path | None = None
@@ -93,6 +96,7 @@ class WebDaemon:
         """Close the door."""
         self.watchers.stop()
         self.sessions.end_all()
+        self.visits.end_all()
         if self._url_file is not None:
             self._url_file.unlink(missing_ok=True)
         if self._has_door and self._sampled_s > 0:
@@ -128,7 +132,8 @@ class WebDaemon:
         actions = UserActions(self.known, self.sessions, FailedLogins(reactor.seconds), self._user_settings,
                               Workers(reactor, most=WORKERS).run, self._world.log)
         self._served = (interface, certificate is not None)
-        door = Door(routes(api, self.watchers, actions), self._own_names, key, certificate is not None,
+        visits = Visits(key, self.visits, certificate is not None) if key else None
+        door = Door(routes(api, self.watchers, actions), self._own_names, visits, certificate is not None,
                     frozenset(path.encode() for path in BODIES))
         site = BoundedSite(door, lambda: self.settings.most_watchers + ROOM, lambda: self.settings.most_of_one, reactor,
                            longest_body=LONGEST_BODY)

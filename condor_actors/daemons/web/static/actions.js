@@ -36,11 +36,11 @@ async function act(path, fields) {
 }
 
 function press(action) {
-  if (action !== "remove") { act("/api/act", { action }); return; }
+  if (action !== "remove") { act("api/act", { action }); return; }
   const shown = story;
   confirmed({ title: `Remove job ${shown.id}?`, yes: "Remove", no: "Keep it",
     text: "Its program is ended, and the job leaves the queue. This cannot be undone." }, () => {
-    if (story?.id === shown.id && story.schedd === shown.schedd) act("/api/act", { action: "remove", reason: "by the web page" });
+    if (story?.id === shown.id && story.schedd === shown.schedd) act("api/act", { action: "remove", reason: "by the web page" });
   });
 }
 
@@ -55,7 +55,7 @@ function priority() {
   const input = element("input", { id: "priority", type: "number", step: "1", min: "-1000000", max: "1000000",
     value: attribute("JobPrio") || "0", required: true });
   return element("form", { "aria-label": "Priority of this job",
-    onsubmit: (event) => { event.preventDefault(); act("/api/priority", { priority: Number(input.value) }); } },
+    onsubmit: (event) => { event.preventDefault(); act("api/priority", { priority: Number(input.value) }); } },
   element("label", { for: "priority" }, "Priority"), input, element("button", {}, "Set"));
 }
 

@@ -63,7 +63,7 @@ function numbers(data, title, lines, unit) {
 async function refresh() {
   if (!isOpen) return;
   try {
-    const data = await ask("/api/figures", { span: byId("span").value });
+    const data = await ask("api/figures", { span: byId("span").value });
     const opened = [...byId("charts").querySelectorAll("details")].map((each) => each.open);
     const made = data.points.length ? CHARTS.map((each) => chart(data, each))
       : [element("p", {}, "There are no points of this span yet; one is taken every minute.")];

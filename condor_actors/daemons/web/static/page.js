@@ -45,7 +45,7 @@ async function machines() {
   machinesAt = performance.now();
   const body = byId("machine-table").tBodies[0];
   try {
-    const { machines: all } = await ask("/api/machines");
+    const { machines: all } = await ask("api/machines");
     body.replaceChildren(...all.map((each) => element("tr", {},
       element("th", { scope: "row" }, each.machine), element("td", {}, each.system),
       element("td", { class: "number" }, String(each.cpus)), element("td", { class: "number" }, memory(each.memory)),
@@ -69,8 +69,14 @@ function summary(data) {
   byId("problem").hidden = !problem;
 }
 
+async function refused() {
+  setTimeout(listen, 10000);
+  const answer = await fetch("api/summary").catch(() => undefined);
+  if (answer?.status === 401) byId("problem").textContent = (await answer.json()).error;
+}
+
 function listen() {
-  const stream = new EventSource("/api/events");
+  const stream = new EventSource("api/events");
   const on = (name, then) => stream.addEventListener(name, (event) => {
     performance.mark("update");
     then(JSON.parse(event.data));
@@ -84,7 +90,7 @@ function listen() {
   stream.onerror = () => {
     byId("problem").textContent = "The page's server does not answer; what you see may be old. It is tried again.";
     byId("problem").hidden = false;
-    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 10000);
+    if (stream.readyState === EventSource.CLOSED) refused();
   };
 }
 

@@ -83,7 +83,7 @@ async function refresh() {
   const mine = ++serial;
   const version = wanted;
   try {
-    const page = await ask("/api/jobs", view);
+    const page = await ask("api/jobs", view);
     if (mine === serial) draw(page);
   } catch (error) {
     if (mine === serial) byId("count").textContent = `The queue cannot be shown: ${error.message}`;

@@ -103,7 +103,7 @@ async function act(action, jobs) {
   const results = [];
   for (const [schedd, ids] of bySchedd) {
     try {
-      const answer = await send("/api/act", { schedd, jobs: ids, action, reason: "by the web page" });
+      const answer = await send("api/act", { schedd, jobs: ids, action, reason: "by the web page" });
       for (const each of answer.results) {
         results.push({ ...each, isFailed: !["success", "already-done"].includes(each.result) });
         if (each.result === "success") chosen.delete(keyOf(schedd, each.job));

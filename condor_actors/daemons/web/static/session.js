@@ -40,7 +40,7 @@ export async function send(path, fields) {
 
 async function look() {
   try {
-    const answer = await fetch("/api/session", { headers: secret ? { [HEADER]: secret } : {} });
+    const answer = await fetch("api/session", { headers: secret ? { [HEADER]: secret } : {} });
     if (answer.ok) become(await answer.json());
   } catch { /* the stream of changes says that nobody answers */ }
 }
@@ -51,7 +51,7 @@ async function logIn(event) {
   byId("login-send").disabled = true;
   byId("login-problem").textContent = "";
   try {
-    const { secret: given, ...session } = await send("/api/login", { token });
+    const { secret: given, ...session } = await send("api/login", { token });
     secret = given;
     localStorage.setItem(KEPT, secret);
     byId("login").close();
@@ -67,7 +67,7 @@ async function logIn(event) {
 
 async function logOut() {
   try {
-    become(await send("/api/logout", {}));
+    become(await send("api/logout", {}));
     byId("log-in").focus();
   } catch (error) {
     byId("problem").textContent = `You are still logged in: ${error.message}`;

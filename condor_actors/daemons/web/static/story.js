@@ -79,7 +79,7 @@ export async function refresh() {
   if (!shown) return;
   const mine = shown;
   try {
-    const story = await ask("/api/job", mine);
+    const story = await ask("api/job", mine);
     if (mine === shown) draw(story);
   } catch (error) {
     if (mine === shown) byId("story").replaceChildren(element("p", { role: "alert" }, error.message));

@@ -231,3 +231,11 @@ def test_every_post_is_an_object_of_known_fields() -> None:
         for name, field in fields.items():
             assert field.kind in ("text", "number", "list"), name
             assert field.doc
+
+
+def test_one_visit_more_ends_the_oldest() -> None:
+    """Visits have no users: their number is that of all."""
+    clock = Clock()
+    visits = Sessions(clock, clock.seconds, lambda: 100.0, lambda: 7, lambda: 7)
+    pairs = [begun(visits, "") for _ in range(8)]
+    assert [visits.find(*pair) is not None for pair in pairs] == [False] + [True] * 7

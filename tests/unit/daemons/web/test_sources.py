@@ -37,7 +37,7 @@ def test_a_request_that_does_not_come_to_its_end_is_not_waited_for(sent: bytes) 
             self.aborted = True
 
     clock = Clock()
-    door = Door(lambda path: None, set, "", False, {b"/p"})
+    door = Door(lambda path: None, set, None, False, {b"/p"})
     address = IPv4Address("TCP", "192.0.2.1", 1)
     channel = BoundedSite(door, lambda: 1, lambda: 1, clock, longest_body=LONGEST_BODY).buildProtocol(address)
     transport = Transport(address, address)
