@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from condor_actors.classads import ClassAd, unparse
+from condor_actors.cores.answers.oversized import advice_for
 from condor_actors.messages.codes import HoldCode, JobEventType, Notification
 from condor_actors.numerals import moment
 
@@ -87,6 +88,8 @@ def mail_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd
             f"Memory:             {facts.get_int('MemoryUsage')} MiB",
             f"Ran on:             {facts.get_str('LastRemoteHost')}",
         ]
+        said = "" if facts.get_bool("ExitBySignal") or facts.get_int("ExitCode") else advice_for(facts)
+        lines += ["", said] if said else []
     elif event == JobEventType.JOB_HELD:
         lines += [f"Reason:             {facts.get_str('HoldReason')}",
                   f"Codes:              {facts.get_int('HoldReasonCode')}, {facts.get_int('HoldReasonSubCode')}",

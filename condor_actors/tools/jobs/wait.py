@@ -5,6 +5,7 @@ Looks at nothing but the log.  **Source**: the manual, condor_wait.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ FLAGS = (
     Flag("log", 1, 1),
     Flag("event-id", 8, 1, colon=True),
 )
+
+_USAGE = re.compile(r"Usr (\d{1,6}) (\d\d):(\d\d):(\d\d), Sys (\d{1,6}) (\d\d):(\d\d):(\d\d)")
 
 
 @attrs.define
@@ -114,6 +117,44 @@ def _say(text: str) -> int:
     return 1
 
 
+class Oversized:
+    """Compares what the jobs of a log used with what they asked for: the first ten thousand tell."""
+
+    MOST = 10_000
+
+    def __init__(self) -> None:
+        from condor_actors.cores.answers.oversized import Requests
+
+        self._requests = Requests()
+
+    def take(self, event: Event) -> None:
+        """Count the end of a job."""
+        from condor_actors.userlog.event_facts import facts_of
+
+        if self._requests.jobs < self.MOST:
+            facts = facts_of(event, is_xml=event.text.lstrip().startswith("<"))
+            if facts.get_int("ReturnValue", -1) == 0:
+                busy = facts.get_float("CpusUsage")
+                self._requests.take(facts, cpu_s_of(facts.get_str("RunRemoteUsage")) / busy if busy > 0 else 0.0)
+
+    def advice(self) -> str:
+        """A sentence; empty: the requests suit."""
+        said = self._requests.advice()
+        return f"{'They' if self._requests.jobs > 1 else 'It'} {said}." if said else ""
+
+
+
+
+def cpu_s_of(usage: str) -> float:
+    """The seconds of ``Usr 0 00:00:09, Sys 0 00:00:01``; of what is none, 0."""
+    found = _USAGE.match(usage)
+    if found is None:
+        return 0.0
+    days, hours, minutes, seconds, *system = (int(part) for part in found.groups())
+    return float((days + system[0]) * 86400 + (hours + system[1]) * 3600 + (minutes + system[2]) * 60
+                 + seconds + system[3])
+
+
 class _Watch:
     """Counts what the events of a log say."""
 
@@ -123,6 +164,8 @@ class _Watch:
         self._submitted = 0
         self._ended = 0
         self._found = 0
+        self._oversized = Oversized() if sys.stderr.isatty() else None
+        """What the jobs asked for in vain, for a person who waits."""
 
     def take(self, event: Event) -> None:
         """Count an event of a job that is watched."""
@@ -142,6 +185,9 @@ class _Watch:
             self._open.discard(job)
             self._ended += 1
             said = "completed" if event.number == JobEventType.JOB_TERMINATED else "aborted"
+            if event.number == JobEventType.JOB_TERMINATED:
+                if self._oversized is not None:
+                    self._oversized.take(event)
         elif event.number == JobEventType.CLUSTER_SUBMIT:  # its jobs come later
             self._open.add(job)
             self._submitted += 1
@@ -155,6 +201,13 @@ class _Watch:
         self._found += event.number == self._call.event
         if said and self._call.is_status:
             print(f"{name} {said}", flush=True)
+
+    def _done(self) -> int:
+        print("All jobs done.", flush=True)
+        said = self._oversized.advice() if self._oversized is not None else ""
+        if said:
+            print(said, file=sys.stderr)
+        return 0
 
     def verdict(self, is_first: bool) -> int | None:
         """The exit status when the wait is over, None when it is not."""
@@ -175,8 +228,7 @@ class _Watch:
             what = "that job" if call.job else "any jobs"
             return _say(f"This log does not mention {what}!")
         if not self._open:
-            print("All jobs done.")
-            return 0
+            return self._done()
         return None
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.answers.oversized import advice_for
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.tools.lib.command import ToolError
@@ -112,6 +113,8 @@ def status(given: dict[str, Any]) -> int:
         share = min(1.0, job.get_float("CommittedTime") / wall_s)
         tell(f"Job {'had' if state in ENDED else 'has'} {100 * share:.1f}% goodput for {span(wall_s)} of wall clock "
              "time.")
+    if state == JobStatus.COMPLETED:
+        tell(advice_for(job))
     if state in (JobStatus.IDLE, JobStatus.HELD):
         tell(f"condor_q -better-analyze {word} says what stands in its way.")
     return 0
