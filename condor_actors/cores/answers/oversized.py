@@ -82,7 +82,7 @@ class Requests:
 
 
 def advice_for(ad: ClassAd) -> str:
-    """What one ended job asked for in vain, as a sentence; empty: nothing."""
+    """What one ended job asked for and did not use, as a sentence; empty: nothing."""
     requests = Requests()
     requests.take(ad, ad.get_float("RemoteWallClockTime"))
     said = requests.advice()

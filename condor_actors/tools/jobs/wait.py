@@ -165,7 +165,7 @@ class _Watch:
         self._ended = 0
         self._found = 0
         self._oversized = Oversized() if sys.stderr.isatty() else None
-        """What the jobs asked for in vain, for a person who waits."""
+        """What the jobs asked for and did not use, for a person who waits."""
 
     def take(self, event: Event) -> None:
         """Count an event of a job that is watched."""

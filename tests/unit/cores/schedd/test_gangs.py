@@ -290,7 +290,7 @@ def test_a_claim_that_is_taken_back_leaves_the_gathering() -> None:
     tag, _ = schedd.match()
     claim_id = schedd.grant(tag)
     schedd.send(ClaimRevoked(claim_id=claim_id, reason="the owner", final=True),
-                identity=Identity(name="host:e1", method="tls", host="e1"))
+                identity=Identity(name="host:e1", method="tls", host="e1", roles=frozenset({"startd"})))
     assert schedd.core.claims.gathering.claims == []
     schedd.core.validate()
 
