@@ -50,21 +50,25 @@ def introduce(host: Machine, guest: Machine, *options: str) -> None:
 
 
 @contextmanager
-def a_federation() -> Iterator[Federation]:
-    """Of the gateways only that of physics dials: math's is behind a firewall that lets it in, so to say."""
+def a_federation(config: str = "") -> Iterator[Federation]:
+    """Of the gateways only that of physics dials: math's is behind a firewall that lets it in, so to say.
+
+    Args:
+        config: of all machines, beside what makes them these pools'.
+    """
     with a_wire("m") as first, a_wire("p") as second, a_wire("z") as outside:
         math = first.manager(
-            "math", f"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD\nFLOCK_TO = physics\n{TWO_GATEWAYS}",
+            "math", f"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD\nFLOCK_TO = physics\n{TWO_GATEWAYS}{config}",
             "math")
-        physics = second.manager("physics", f"FLOCK_FROM = math\n{GATEWAY}", "physics")
+        physics = second.manager("physics", f"FLOCK_FROM = math\n{GATEWAY}{config}", "physics")
         made = Federation(
             inside=first, outside=outside, math=math, physics=physics,
             math_gateway=first.member(math, "mathgate", "master,gateway",
-                                      f"{TWO_GATEWAYS}{BOTH_WAYS}FLOCK_TO = physics\n", outside),
+                                      f"{TWO_GATEWAYS}{BOTH_WAYS}FLOCK_TO = physics\n{config}", outside),
             standby=first.member(math, "standby", "master,gateway",
-                                 f"{TWO_GATEWAYS}{BOTH_WAYS}FLOCK_TO = physics\n", outside),
+                                 f"{TWO_GATEWAYS}{BOTH_WAYS}FLOCK_TO = physics\n{config}", outside),
             physics_gateway=second.member(physics, "physgate", "master,gateway",
-                                          f"{GATEWAY}{BOTH_WAYS}FLOCK_FROM = math\n", outside))
+                                          f"{GATEWAY}{BOTH_WAYS}FLOCK_FROM = math\n{config}", outside))
         introduce(physics, math, "--gateway", f"{made.math_gateway.outside},{made.standby.outside}")
         introduce(math, physics, "--gateway", "none")
         (math.work / "word").write_text("hello\n")

@@ -122,16 +122,17 @@ def doors() -> Iterator[AttackedPool]:
     """A pool whose startd gives each level to one user by a list."""
     lists = "".join(f"ALLOW_{level}_STARTD = {user}@trio\n" for level, user in LISTED.items())
     with a_wire() as wire:
-        manager = wire.manager(config=lists)
+        manager = wire.manager(config=f"{lists}DAEMON_LIST = $(DAEMON_LIST) GATEWAY\nGATEWAY_HOST = 10.88.7.1\n")
         submit = wire.member(manager, "submit", "master,schedd")
-        for machine, daemon in ((submit, "schedd"), (manager, "schedd"), (manager, "startd"), (manager, "negotiator")):
+        for machine, daemon in ((submit, "schedd"), (manager, "schedd"), (manager, "startd"), (manager, "negotiator"),
+                                (manager, "gateway")):
             until((machine.dir / "run" / f"{daemon}.address").exists, f"the {daemon} to listen")
         yield AttackedPool(wire, manager, submit, wire.machine("evil"))
 
 
 def nodes(pool: AttackedPool, *, local: bool = False) -> dict[str, str]:
     """The doors of the manager's daemons, but for the startd with its lists."""
-    names = ("collector", "schedd", "master", "negotiator")
+    names = ("collector", "schedd", "master", "negotiator", "gateway")
     if local:
         return {name: f"unix:{pool.manager.dir}/run/{name}.sock" for name in names}
     return {name: pool.node(pool.manager, name) for name in names}
@@ -168,11 +169,13 @@ def test_a_token(doors: AttackedPool, scope: str) -> None:
 from condor_actors.wire.idtokens.bearer import TokenCredentials
 Path("ca.crt").write_text(ca)
 shown = TokenCredentials(ca="ca.crt", tokens={"given": made.strip()})
-result = {}
+result = [tried(lambda: connect(nodes.pop("gateway"), shown).close()), {}]
 for name, node in nodes.items():
     with connect(node, shown) as client:
-        result[name] = knock(client)
+        result[1][name] = knock(client)
 """, made=made, nodes=nodes(doors), ca=(doors.manager.dir / "etc/pool/ca.crt").read_text())
+    at_gateway, answers = answers
+    assert at_gateway.startswith("LinkLost"), at_gateway  # it takes certificates alone
     has = HAS[f"token for {scope}" if scope else "token"]
     assert not [fault for each in answers.values() for fault in wrong(each, has)]
 
