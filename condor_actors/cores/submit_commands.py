@@ -100,6 +100,8 @@ ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_
 machine_count; node_count; nodecount; manifest ManifestDesired; manifest_dir ManifestDir;
 starter_log JobStarterLog; starter_debug JobStarterDebug;
 max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle;
+use_oauth_services OAuthServicesNeeded; <credential_service_name>_oauth_permissions;
+<credential_service_name>_oauth_resource;
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
 docker_image DockerImage; docker_override_entrypoint DockerOverrideEntrypoint;
 docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch;
@@ -125,8 +127,8 @@ _IGNORED: tuple[tuple[str, str], ...] = (
 _GRID = "jobs are handed to Slurm and to other schedds alone, of other batch systems and clouds"
 _GRID_INSTEAD = ("Say grid_resource = batch slurm, or grid_resource = condor SCHEDD POOL, or submit the program itself "
                  "with universe = vanilla.")
-_OAUTH = "there is no service that keeps credentials"
-_OAUTH_INSTEAD = "Put a token of limited rights into a file of transfer_input_files."
+_OAUTH = "no file with a token or proxy certificate is renewed where the job runs"
+_OAUTH_INSTEAD = "Say use_oauth_services, or put a token of limited rights into a file of transfer_input_files."
 
 _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("arc_application; arc_data_staging; arc_resources; arc_rte; azure_admin_key; "
@@ -153,8 +155,7 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("jar_files JarFiles; java_vm_args JavaVMArgs", "the java universe is not there",
      "Use universe = vanilla with executable = /usr/bin/java, transfer_executable = false, the class path in "
      "arguments and the archives in transfer_input_files."),
-    ("use_oauth_services OAuthServicesNeeded; <credential_service_name>_oauth_permissions; "
-     "<credential_service_name>_oauth_resource; use_scitokens; scitokens_file ScitokensFile; "
+    ("use_scitokens; scitokens_file ScitokensFile; "
      "x509userproxy x509userproxy; use_x509userproxy", _OAUTH, _OAUTH_INSTEAD),
     ("WantParallelScheduling WantParallelScheduling; rendezvousdir; parallel_script_shadow ParallelScriptShadow; "
      "parallel_script_starter ParallelScriptStarter", "several machines are claimed for one job in the parallel "
@@ -192,7 +193,7 @@ COMMANDS: tuple[SubmitCommand, ...] = (
 BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
-_BY_STARTER = frozenset({"wantioproxy", "manifestdesired", "manifestdir", "jobstarterlog"})
+_BY_STARTER = frozenset({"wantioproxy", "manifestdesired", "manifestdir", "jobstarterlog", "oauthservicesneeded"})
 """What the starter of a run does, which not every universe has."""
 MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | _BY_STARTER | {"jobuniverse", "gridresource"}
 """The attributes, lower case, that `objections` looks at."""

@@ -164,3 +164,34 @@ class TokensFetched:
 
     tokens: tuple[ServiceToken, ...]
     renew_after_s: float = 0.0
+
+
+@message
+@attrs.frozen(kw_only=True)
+class FetchRunTokens:
+    """Starter to shadow: the tokens that the run's job wants, now.  Answer: :class:`RunTokens`, or Refused: ``busy``
+    and ``internal`` mean later, anything else that the job cannot have them."""
+
+    KIND: ClassVar[str] = "condor.credentials.FetchRunTokens"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RunTokens:
+    """Answer to :class:`FetchRunTokens`.
+
+    Attributes:
+        tokens: what the job's files hold.
+        renew_after_s: in how many seconds there will be newer ones; 0: never.
+    """
+
+    KIND: ClassVar[str] = "condor.credentials.RunTokens"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    tokens: tuple[ServiceToken, ...]
+    renew_after_s: float = 0.0

@@ -160,8 +160,7 @@ class DaemonService(Service):
     def _exposition(self, daemon: Daemon) -> str:
         from condor_actors.services.telemetry.metrics import exposition
 
-        spans = self._real.spans if self._real is not None else None
-        return exposition(self.daemon_name, daemon, self._started_s, spans)
+        return exposition(self.daemon_name, daemon, self._started_s)
 
     def _open_metrics(self, daemon: Any) -> None:
         """The master shows the metrics of all daemons of its machine."""

@@ -138,6 +138,106 @@ def test_a_refresh_token_that_counts_no_longer(made: Pool) -> None:
     assert "invalid_grant; store another: condor_store_cred add-oauth -s box -H stale -i FILE" in done.stderr
 
 
+JOB = """#!/bin/sh
+# says which tokens it has seen, and ends when it has seen another one of box
+cd "$_CONDOR_CREDS" || exit 3
+stat -c '%a %n' . *.use
+first=$(cat box.use)
+echo "first $first"
+echo "own $(cat scitokens.use)"
+until [ "$(cat box.use)" != "$first" ]; do sleep 0.2; done
+echo "then $(cat box.use)"
+ls -a
+cp box.use ../kept-by-the-job
+"""
+
+
+def seen(pool: PersonalPool, name: str) -> dict[str, str]:
+    """What the job said, by its first word."""
+    lines = (pool.work / name).read_text().splitlines()
+    return {word: rest for word, _, rest in (line.partition(" ") for line in lines)}
+
+
+def test_a_job_sees_its_token_renewed(made: Pool) -> None:
+    pool = made.pool
+    made.store("-s", "box", content=made.refresh_token())
+    script = pool.work / "job.sh"
+    script.write_text(JOB)
+    script.chmod(0o755)
+    pool.submit("executable = job.sh\nlog = job.log\noutput = job.out\nerror = job.err\n"
+                "should_transfer_files = YES\nuse_oauth_services = box, scitokens\n"
+                "box_oauth_permissions = read\nqueue\n")
+    pool.wait("job.log")
+    said = seen(pool, "job.out")
+    assert (pool.work / "job.err").read_text() == ""
+    assert (said["700"], said["600"]) == (".", "scitokens.use")
+    first, then = json.loads(said["first"])["access_token"], json.loads(said["then"])["access_token"]
+    given = dict(made.server.validator.access)
+    assert first != then
+    assert given[first] == given[then] == "read"
+    assert json.loads(said["own"])["expires_in"] <= 4
+    ad = pool.history("-limit", "1")[0]
+    assert ad["OAuthServicesNeeded"] == "box,scitokens"
+    assert first not in json.dumps(ad)
+    assert not (pool.work / ".condor_creds").exists()
+    assert not (pool.work / "box.use").exists()
+
+
+def test_a_job_that_goes_on_after_a_checkpoint_has_its_tokens(made: Pool) -> None:
+    pool = made.pool
+    script = pool.work / "twice.sh"
+    script.write_text("#!/bin/sh\ntest -s $_CONDOR_CREDS/scitokens.use || exit 9\n"
+                      "test -e saved && exit 0\necho 1 > saved\nexit 85\n")
+    script.chmod(0o755)
+    pool.submit("executable = twice.sh\nlog = twice.log\nshould_transfer_files = YES\ncheckpoint_exit_code = 85\n"
+                "transfer_checkpoint_files = saved\nuse_oauth_services = scitokens\nqueue\n")
+    pool.wait("twice.log")
+    assert "return value 0" in (pool.work / "twice.log").read_text()
+
+
+def test_tokens_are_never_sent_home(made: Pool) -> None:
+    pool = made.pool
+    pool.submit("shell = cat $_CONDOR_CREDS/scitokens.use > seen; test -s seen && echo yes > result\n"
+                "log = home.log\nerror = home.err\nuse_oauth_services = scitokens\n"
+                "should_transfer_files = YES\ntransfer_output_files = result, .condor_creds/scitokens.use\nqueue\n")
+    until(lambda: pool.jobs("-hold"), "the job to be held")
+    (ad,) = pool.jobs("-hold", "-attributes", "HoldReason,ClusterId")
+    assert "scitokens.use" in ad["HoldReason"]
+    assert not (pool.work / "scitokens.use").exists()
+    pool.run("condor_rm", str(ad["ClusterId"]))
+
+
+def test_without_a_credential_nothing_is_queued(made: Pool) -> None:
+    pool = made.pool
+    description = ("executable = /bin/true\ntransfer_executable = false\nlog = no.log\n"
+                   "use_oauth_services = {}\n{}queue\n")
+    for service, more, why in (
+            ("gdrive", "gdrive_oauth_permissions_mine =\n", "condor_store_cred add-oauth -s gdrive -H mine -i FILE"),
+            ("scitokens", "scitokens_oauth_permissions = read:/\n", "scitokens_oauth_permissions asks for read:/"),
+            ("scitokens", "scitokens_oauth_resource = https://c\n", "the audiences that there are: https://a https://b")):
+        done = pool.tool("condor_submit", stdin=description.format(service, more))
+        assert done.returncode == 1
+        assert why in done.stderr
+    assert pool.jobs() == []
+
+
+def test_a_credential_that_is_gone_holds_the_job(made: Pool) -> None:
+    pool = made.pool
+    made.store("-s", "gdrive", "-P", content=STATIC)
+    cluster = pool.submit("executable = /bin/true\ntransfer_executable = false\nlog = gone.log\nhold = true\n"
+                          "use_oauth_services = gdrive\nqueue\n")
+    pool.run("condor_store_cred", "delete-oauth", "-s", "gdrive")
+    pool.run("condor_release", str(cluster))
+    until(lambda: [ad for ad in pool.jobs("-attributes", "HoldReasonCode,HoldReason") if ad.get("HoldReasonCode") == 4],
+          "the job to be held for its credential")
+    (ad,) = pool.jobs("-attributes", "HoldReasonCode,HoldReason")
+    assert f"{ME}@" in ad["HoldReason"]
+    assert "store one: condor_store_cred add-oauth -s gdrive -i FILE" in ad["HoldReason"]
+    made.store("-s", "gdrive", "-P", content=STATIC)
+    pool.run("condor_release", str(cluster))
+    pool.wait("gone.log")
+
+
 def test_nothing_that_is_written_down_holds_a_secret(made: Pool) -> None:
     """Last of the file: logs, audit logs, the database, sockets' folder."""
     refresh = made.refresh_token()

@@ -19,6 +19,8 @@ from typing import Any
 
 import attrs
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.harness.images import packed, root_folder, rootfs_tar
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, a_wire
@@ -122,6 +124,16 @@ def in_namespace(machine: Machine, make: Any) -> Any:
     return made[0]
 
 
+def issuer_key(machine: Machine) -> Path:
+    """A key that signs tokens, of the daemons' account."""
+    path = machine.dir / "issuer.pem"
+    path.write_bytes(ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    path.chmod(0o600)
+    os.chown(path, POOL, -1)
+    return path
+
+
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Dropped]:
     with a_wire() as wire, a_person(f"ca{os.urandom(3).hex()}", wire.folder) as alice:
@@ -131,7 +143,9 @@ def pool() -> Iterator[Dropped]:
         mails: MailServer = in_namespace(submit, MailServer)
         (submit.dir / "config.d" / "zz.config").write_text(
             f"{CONFIG}CKPT_SERVER_HOST = {manager.address}:{CKPT_PORT}\nSMTP_SERVER = 127.0.0.1:{mails.port}\n"
-            "MAIL_FROM = condor@example.org\n")
+            "MAIL_FROM = condor@example.org\nDAEMON_LIST = $(DAEMON_LIST) CREDD\n"
+            f"LOCAL_CREDMON_PROVIDER_NAMES = scitokens\nLOCAL_CREDMON_PRIVATE_KEY = {issuer_key(submit)}\n"
+            "LOCAL_CREDMON_TOKEN_LIFETIME = 4\n")
         submit.run("condor_pool", "join", manager.run("condor_pool", "token", "--roles", "master,schedd").strip())
         submit.start()
         execute = wire.member(manager, "execute", "master,startd", CONFIG)
@@ -161,7 +175,7 @@ def of_root(pool: Dropped) -> list[tuple[str, dict[str, str]]]:
             status = status_of(pid)
             if status["Uid"].split() != [str(POOL)] * 4 or any(int(status[each], 16) for each in RIGHTS):
                 found.append((name, status))
-    assert seen >= {"collector", "negotiator", "ckpt_server", "schedd", "startd", "starter-host"}
+    assert seen >= {"collector", "negotiator", "ckpt_server", "credd", "schedd", "startd", "starter-host"}
     return found
 
 
@@ -186,6 +200,40 @@ def test_a_job_with_files_and_a_mail(pool: Dropped) -> None:
     mail = until(lambda: next((each for each in pool.mails.mails if f"Job {cluster}.0" in each), None), "the mail")
     assert "To: ann@example.org" in mail
     assert "exited with status 4" in mail
+
+
+def test_a_job_with_tokens_that_are_renewed(pool: Dropped) -> None:
+    """Her files are hers alone, and are replaced by the helper's hand while the job has its folder."""
+    alice, root = pool.alice, pool.submit
+    until((root.dir / "run" / "credd.sock").exists, "the credential daemon")
+    alice.write("secret", "the-token-of-alice")
+    alice.run("condor_store_cred", "add-oauth", "-s", "gdrive", "-P", "-i", "secret")
+    alice.write("tokens.sh", """#!/bin/sh
+cd "$_CONDOR_CREDS" || exit 3
+stat -c '%a %U %n' . *.use
+cat gdrive.use; echo
+first=$(cat scitokens.use)
+until [ "$(cat scitokens.use)" != "$first" ]; do sleep 0.2; done
+stat -c '%a %U %n' *.use
+""", 0o755)
+    alice.submit("executable = tokens.sh\nlog = tokens.log\noutput = tokens.out\nerror = tokens.err\n"
+                 "should_transfer_files = YES\nuse_oauth_services = gdrive, scitokens\nqueue")
+    alice.wait("tokens.log")
+    name = alice.person.name
+    files = [f"600 {name} gdrive.use", f"600 {name} scitokens.use"]
+    assert (alice.work / "tokens.err").read_text() == ""
+    assert (alice.work / "tokens.out").read_text().splitlines() == [
+        f"700 {name} .", *files, "the-token-of-alice", *files]
+    listed = root.run("condor_store_cred", "query", "-u", "*")
+    assert f"gdrive: access token of {name}@" in listed
+    assert "the-token-of-alice" not in listed
+    asked = root.tool("htcondor", "credential", "get", "oauth2", "--service", "gdrive")
+    assert (asked.returncode, "root@" in asked.stderr) == (1, True)
+    owner = listed.split("token of ")[1].split(",")[0]
+    root.run("condor_store_cred", "delete-oauth", "-s", "gdrive", "-u", owner)
+    alice.run("condor_store_cred", "query", "-s", "gdrive", expect=1)
+    denied = alice.tool("condor_store_cred", "query", "-u", "*")
+    assert (denied.returncode, "is no administrator here" in denied.stderr) == (1, True)
 
 
 def test_a_job_in_an_image(pool: Dropped) -> None:

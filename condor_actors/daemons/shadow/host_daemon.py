@@ -131,6 +131,6 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         local_account=lambda: account_of_uid(_nobody(config)[0]) if os.getuid() == 0 else None,
         chirp=config.settings(ChirpLimits, folders=tuple(config.list_of("LIMIT_DIRECTORY_ACCESS")),
                               delayed=tuple(config.list_of("CHIRP_DELAYED_UPDATE_PREFIX"))),
-        tell_span=world.tell_span,
+        credd=f"unix:{config.path('RUN')}/credd.sock",
     )
     return ShadowHostDaemon(world, edges)

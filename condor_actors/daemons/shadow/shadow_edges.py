@@ -11,7 +11,6 @@ from twisted.internet.defer import Deferred
 
 from condor_actors.actors.workers import InWorker
 from condor_actors.cores.shadow.chirp_rights import ChirpLimits
-from condor_actors.cores.trace_spans import TellSpan
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.userlog.writer import UserLogs
 
@@ -45,7 +44,7 @@ class ShadowEdges:
         in_thread: runs what touches the owner's files.
         owner_uid: whose jobs these are; root's are run by a process that may be nobody's.
         chirp: what jobs may do here while they run.
-        tell_span: takes the spans of jobs' traces; None: there are none.
+        credd: the node of this machine's credential daemon.
     """
 
     logs: UserLogs
@@ -56,4 +55,4 @@ class ShadowEdges:
     in_thread: InWorker
     owner_uid: int = attrs.field(factory=os.getuid)
     chirp: ChirpLimits = attrs.field(factory=ChirpLimits)
-    tell_span: TellSpan | None = None
+    credd: str = "unix:/nonexistent"

@@ -24,7 +24,6 @@ from condor_actors.actors.world import make_secret
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.chirp_rights import ChirpLimits
 from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
-from condor_actors.cores.trace_spans import TellSpan
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.shadow.become_user import home_environment
 from condor_actors.daemons.shadow.gang_hubs import GANGS, AskGang, GangHubs
@@ -90,7 +89,7 @@ class HostEdges:
         grid: what jobs need that are handed to other batch systems.
         local_account: as whom jobs of the local universes run; None: as the owner. Root's own run as nobody.
         chirp: what jobs may do here while they run.
-        tell_span: takes the spans of jobs' traces; None: there are none.
+        credd: the node of this machine's credential daemon.
     """
 
     schedd: Address
@@ -111,7 +110,7 @@ class HostEdges:
     grid: Callable[[], GridEdges] = no_grid
     local_account: Callable[[], Account | None] = lambda: None
     chirp: ChirpLimits = attrs.field(factory=ChirpLimits)
-    tell_span: TellSpan | None = None
+    credd: str = "unix:/nonexistent"
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -313,7 +312,7 @@ class ShadowHostActor(Actor):
                                edges.local_account())
         its = ShadowEdges(
             logs=edges.logs, cache=edges.cache, bulk=edges.bulk, domain=edges.domain, in_thread=edges.in_thread,
-            owner_uid=0 if _is_root(self._record.owner) else os.getuid(), chirp=edges.chirp, tell_span=edges.tell_span,
+            owner_uid=0 if _is_root(self._record.owner) else os.getuid(), chirp=edges.chirp, credd=edges.credd,
             kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
         key = edges.new_secret()
         if edges.standard is not None and universe == Universe.STANDARD:

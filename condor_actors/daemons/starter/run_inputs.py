@@ -150,7 +150,7 @@ class RunInputs:
         starter = self._starter
         if starter.sandbox is not None and starter.spec.transfers:
             starter.sandbox.remember(starter.spec.kept)
-        starter.decide(jr.Prepared(image_digest))
+        starter.tokens.bring(lambda: starter.decide(jr.Prepared(image_digest)))
 
 
 def _executable(entries: tuple[FileEntry, ...], plugins: Mapping[str, str]) -> tuple[FileEntry, ...]:

@@ -59,7 +59,7 @@ def variables_of(starter: Starter) -> dict[str, str]:
     variables = environment_of(
         spec, edges.settings.run, scratch=seen, slot_name=claim.slot_name, cpus=claim.cpus, assigned=claim.assigned,
         devices=claim.devices, user=account.name, home=account.home)
-    variables = starter.chirp.variables(variables, seen)
+    variables = starter.tokens.variables(starter.chirp.variables(variables, seen), seen)
     variables[MARK] = f"{edges.root.path}:{starter.run_id}"
     return variables
 

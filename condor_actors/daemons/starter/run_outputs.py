@@ -86,6 +86,7 @@ class RunOutputs:
 
         def slowly() -> Any:
             sandbox.take_back()
+            starter.tokens.remove(sandbox)
             if manifest:
                 record_outputs(sandbox, manifest)
             if log:
@@ -93,7 +94,7 @@ class RunOutputs:
             return sandbox.gather(named, streams, complete=complete, keeps_paths=spec.keeps_paths, besides=besides)
 
         try:
-            if sandbox.lent or besides:
+            if sandbox.lent or besides or starter.tokens.are_wanted:
                 raise HeavyManifest
             builder: Any = sandbox.gather(named, streams, complete=complete, light=True,
                                           keeps_paths=spec.keeps_paths)

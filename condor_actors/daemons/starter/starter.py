@@ -23,7 +23,6 @@ from condor_actors.classads.language.expressions import stored
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_log import RunLog
 from condor_actors.cores.starter.run_spec import RunSpec
-from condor_actors.cores.trace_spans import RunSpans
 from condor_actors.daemons.starter.container_launch import prepare_layers, volumes_of
 from condor_actors.daemons.starter.hooks.run_hooks import RunHooks
 from condor_actors.daemons.starter.limit_watch import LimitWatch
@@ -43,6 +42,7 @@ from condor_actors.daemons.starter.starter_events import (
     ShadowAsks,
     TellActivity,
 )
+from condor_actors.daemons.starter.tokens.run_tokens import TIMER, RunTokens
 from condor_actors.effects import Effect
 from condor_actors.machine.run.cpu_io_priority import Share
 from condor_actors.machine.run.job_manifest import record_inputs
@@ -63,9 +63,6 @@ __all__ = ["Starter"]
 
 HOST = Address("", "starter-host")
 STRAGGLER_S = (0.002, 0.01, 0.05, 0.2)
-SPANS = {"preparing": "prepare sandbox", "deferred": "deferred", "starting": "start program", "running": "run program",
-         "stopping": "stop program", "killing": "kill program", "clearing": "clean up", "saving": "keep checkpoint"}
-"""What a run's states are called in its job's trace."""
 
 
 class Starter(Actor):
@@ -103,6 +100,7 @@ class Starter(Actor):
         self._asked: Delivery | None = None
         self.streams = OutputStreams(self)
         self.chirp = held.chirp = RunChirp(self)
+        self.tokens = RunTokens(self)
         self.hooks = RunHooks(self, edges.settings.hooks.of_job(ClassAd.from_bytes(message.job_ad))
                               if edges.settings.hooks.hooks else None)
         self._watch = LimitWatch(self)
@@ -110,9 +108,6 @@ class Starter(Actor):
         self._outputs = RunOutputs(self)
         self._lowered = False
         self.run_log = RunLog(spec.log_level)
-        self._spans = None if edges.tell_span is None else RunSpans(
-            edges.tell_span, ClassAd.from_bytes(message.job_ad).get_str("GlobalJobId"), message.run_id, "starter",
-            SPANS, {"condor.slot": claim.slot_name})
 
     @property
     def shadow(self) -> Address:
@@ -181,6 +176,8 @@ class Starter(Actor):
             self.hooks.timer()
         elif isinstance(message, TimerFired) and message.key in ("chirp", "gang"):
             self.chirp.timer()
+        elif isinstance(message, TimerFired) and message.key == TIMER:
+            self.tokens.timer()
         elif isinstance(message, TimerFired) and message.key in ("upload", "leave"):
             self._outputs.timer(message.key)
         elif isinstance(message, TimerFired) and message.key == "keep" and self._outputs.fetched_more():
@@ -208,8 +205,6 @@ class Starter(Actor):
     def _perform(self, effects: Sequence[Effect]) -> None:
         self.run_log.note(effects, self.context.now_s())
         self.context.perform(effects)
-        if self._spans is not None:
-            self._spans.enter(self.core.state.value, self.context.now_s())
 
     def _shadow_asks(self, question: Delivery) -> None:
         """A shadow has not heard the answer to its activation; or is there again, maybe another one."""
@@ -338,6 +333,7 @@ class Starter(Actor):
         if self.held.image is not None:
             prepare_layers(spec, sandbox, self.held.image, volumes_of(self.edges, self.job_ad))
         self.chirp.leave_address(sandbox)
+        self.tokens.leave(sandbox)
         sandbox.lend()
 
     def _launch(self, processes: RunProcesses, plan: LaunchPlan) -> Launched:

@@ -29,6 +29,9 @@ MOST_NUMBERS = 1000
 """Cluster numbers that a schedd gives away at once."""
 MOST_LOGS = 1000
 """Event logs that are made before the first event is written."""
+SERVICES = b"OAuthServicesNeeded"
+MOST_TOKENS_ASKED = 16
+"""About as many one question to the credential daemon may be."""
 RETURN_S = 60.0
 """How long a schedd that went away during a submission is given to come back and say what became of it."""
 
@@ -65,6 +68,7 @@ class Submission:
         Raises:
             ToolError: one is refused, or the schedd went away; says which were queued.
         """
+        _check_tokens(clusters, is_local=not self.there.machine)
         queued = [cluster.cluster_id for cluster in before]
         problem = ""
         sent = [(cluster, page) for cluster in clusters for page in pages_to_send(cluster, spool=self._spool)]
@@ -120,6 +124,39 @@ class Submission:
             f"The schedd went away while cluster {cluster_id} was submitted; "
             f"see with 'condor_q {cluster_id}' whether it is queued before you submit again"
         )
+
+
+def _check_tokens(clusters: Sequence[Cluster], *, is_local: bool) -> None:
+    """Ask the credential daemon, before anything is queued, whether the jobs can have the tokens that they want.
+
+    Jobs for a schedd of another machine are checked where CREDD_HOST says whom to ask.
+
+    Raises:
+        ToolError: one cannot be had, with the remedy; or nobody can say.
+    """
+    texts = {cluster.ad for cluster in clusters if SERVICES in cluster.ad}
+    texts.update(cluster.ad + proc for cluster in clusters if not cluster.is_factory
+                 for proc in cluster.procs if SERVICES in proc)
+    if not texts:
+        return
+    from condor_actors.classads import ClassAd
+    from condor_actors.cores.job_tokens import BadTokenRequest, wanted_tokens
+    from condor_actors.messages.credentials import CheckServices
+    from condor_actors.tools.lib.contact import CREDD, credd, load
+
+    try:
+        wanted = dict.fromkeys(each for text in sorted(texts) for each in wanted_tokens(ClassAd.from_bytes(text)))
+    except BadTokenRequest as error:
+        raise ToolError(f"Failed to queue the jobs.\nERROR: {error}") from None
+    config, asked = load("SUBMIT"), tuple(wanted)
+    if not asked or not (is_local or config.text("CREDD_HOST")):
+        return
+    with credd(config) as client:
+        try:
+            for start in range(0, len(asked), MOST_TOKENS_ASKED):
+                client.ask(CREDD, CheckServices(wanted=asked[start : start + MOST_TOKENS_ASKED]))
+        except WireError as error:
+            raise ToolError(f"Failed to queue the jobs: they could not have their tokens.\nERROR: {error}") from None
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""What ended jobs asked for and did not use."""
+"""What ended jobs asked for in vain."""
 
 from __future__ import annotations
 

@@ -74,7 +74,13 @@ def answer(text: bytes) -> tuple[str, threading.Thread]:
     def serve() -> None:
         with listener, listener.accept()[0] as peer:
             peer.settimeout(60)
-            peer.recv(65536)
+            asked = b""
+            while b"\r\n\r\n" not in asked:
+                asked += peer.recv(65536)
+            head, _, body = asked.partition(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            while len(body) < length:  # what is not read has the end of a connection look like a reset
+                body += peer.recv(65536)
             peer.sendall(text)
 
     thread = threading.Thread(target=serve, daemon=True)

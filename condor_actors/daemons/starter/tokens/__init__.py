@@ -1,0 +1,1 @@
+"""Tokens of services in a job's scratch directory."""

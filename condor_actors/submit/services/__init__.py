@@ -1,0 +1,1 @@
+"""What a description says of services that its jobs use."""

@@ -1,0 +1,80 @@
+"""The section about tokens of services: use_oauth_services and what is wanted of each."""
+
+from __future__ import annotations
+
+import re
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores.job_tokens import (
+    MOST_TOKENS,
+    REQUESTS,
+    SERVICES,
+    BadTokenRequest,
+    check_name,
+    requests_of,
+)
+from condor_actors.messages.codes import Universe
+from condor_actors.messages.credentials import WantedToken
+from condor_actors.submit.build_context import BuildContext, unquoted
+from condor_actors.submit.errors import SubmitError
+
+__all__ = ["tokens"]
+
+COMMAND = "use_oauth_services"
+SECTIONS = (Universe.VANILLA, Universe.PARALLEL)
+_MORE = re.compile(r"(?P<service>[a-z0-9-]+)_oauth_(?P<what>permissions|resource)(?:_(?P<handle>.+))?")
+
+_LIKE = re.compile(r"_oauth_(?:permissions|resource)(?:_|\Z)")
+
+
+def tokens(context: BuildContext) -> None:
+    """OAuthServicesNeeded, OAuthTokenRequests."""
+    named = context.text(COMMAND, SERVICES)
+    services = list(dict.fromkeys(unquoted(named or "").lower().replace(",", " ").split()))
+    more = _more(context)
+    stray = sorted({service for service, _ in more} - set(services))
+    if stray:
+        name = context.scope.spellings.get(f"{stray[0]}_oauth_permissions", f"{stray[0]}_oauth_…")
+        raise SubmitError(f"{name} is about a service that {COMMAND} does not name", command=name.lower(),
+                          remedy=f"say {COMMAND} = {', '.join([*services, stray[0]])}")
+    if not services:
+        return
+    if context.universe not in SECTIONS:
+        raise SubmitError(f"{COMMAND} has no effect in this universe: no starter brings tokens to the job",
+                          command=COMMAND, remedy="use universe = vanilla, container or parallel")
+    wanted = []
+    for service in services:
+        handles = [handle for name, handle in more if name == service] or [""]
+        for handle in handles:
+            said = more.get((service, handle), {})
+            wanted.append(WantedToken(service=service, handle=handle, scopes=said.get("permissions", ""),
+                                      audience=said.get("resource", "")))
+    try:
+        for each in wanted:
+            check_name(each.service, each.handle)
+    except BadTokenRequest as error:
+        raise SubmitError(f"{COMMAND}: {error}", command=COMMAND) from None
+    if len(wanted) > MOST_TOKENS:
+        raise SubmitError(f"{COMMAND}: {len(wanted)} tokens for one job are too many; it may have {MOST_TOKENS}",
+                          command=COMMAND)
+    context.set(SERVICES, ",".join(map(str, wanted)))
+    requests = requests_of(wanted)
+    if requests:
+        context.set_expression(REQUESTS, str(ClassAd({REQUESTS: requests}).expression(REQUESTS)))
+
+
+def _more(context: BuildContext) -> dict[tuple[str, str], dict[str, str]]:
+    """What is said of each service and handle: ``permissions`` and ``resource``, in the order they were given."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for key in context.scope.assigned:
+        match = _MORE.fullmatch(key)
+        if match is None and _LIKE.search(key) is not None and not key.startswith("my."):
+            raise SubmitError(f"{context.scope.spellings.get(key, key)}: names of services have no underscores",
+                              command=key, remedy="say SERVICE_oauth_permissions or SERVICE_oauth_permissions_HANDLE")
+        if match is not None:
+            spelled = context.scope.spellings.get(key, key)
+            handle = spelled[len(spelled) - len(match["handle"]):] if match["handle"] else ""
+            text = unquoted(context.text(key) or "")
+            words = " ".join(text.replace(",", " ").split())
+            found.setdefault((match["service"], handle), {})[match["what"]] = words
+    return found
