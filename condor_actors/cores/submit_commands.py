@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd
+from condor_actors.cores.flock_lists import list_problem
 from condor_actors.messages.codes import Universe
 from condor_actors.messages.references.grid_resources import resource_problem
 
@@ -195,7 +196,7 @@ BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if co
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
 _BY_STARTER = frozenset({"wantioproxy", "manifestdesired", "manifestdir", "jobstarterlog", "oauthservicesneeded"})
 """What the starter of a run does, which not every universe has."""
-MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | _BY_STARTER | {"jobuniverse", "gridresource"}
+MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | _BY_STARTER | {"jobuniverse", "gridresource", "flockto"}
 """The attributes, lower case, that `objections` looks at."""
 
 _UNIVERSES = {
@@ -208,6 +209,8 @@ _NO_STARTER = SubmitCommand(
     name="universe", standing=Standing.REFUSED,
     reason="jobs of this universe are not run by a starter that could do it for them",
     instead="Leave it out, or use universe = vanilla, container or parallel.")
+_FLOCK_TO = SubmitCommand(name="FlockTo", attribute="FlockTo", standing=Standing.REFUSED,
+                          instead='Say for example My.FlockTo = "physics, chemistry".')
 
 
 def universe_objection(universe: int) -> SubmitCommand | None:
@@ -251,6 +254,10 @@ def objections(ad: ClassAd, names: Iterable[str]) -> Iterator[tuple[str, SubmitC
             row = grid_objection(ad.evaluate(name))
             if row is not None:
                 yield name, row
+        elif key == "flockto":
+            problem = list_problem(ad.find(key)) if asks(ad.find(key)) else ""
+            if problem:
+                yield _FLOCK_TO.name, attrs.evolve(_FLOCK_TO, reason=problem)
         elif key in _BY_STARTER:
             if asks(ad.evaluate(name)) and ad.get_int("JobUniverse") in _WITHOUT_STARTER:
                 yield name, _NO_STARTER

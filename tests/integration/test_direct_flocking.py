@@ -138,6 +138,26 @@ def test_a_running_job_outlives_its_schedd_and_is_removed(pools: tuple[Machine, 
     until(lambda: "Claimed" not in physics.run("condor_status", "-af", "State"), "the machine to be free")
 
 
+def test_jobs_that_name_no_pool_stay_at_home_where_that_is_set(pools: tuple[Machine, Machine]) -> None:
+    math, _ = pools
+    lists = math.dir / "config.d" / "99-lists.config"
+    lists.write_text("FLOCK_BY_DEFAULT = false\n")
+    math.run("condor_reconfig")
+    stays = math.submit(JOB.format(count=1, log="stays.log", then="true"))
+    goes = math.submit(JOB.format(count=1, log="goes.log", then="true").replace(
+        "queue", 'My.FlockTo = "physics"\nqueue'))
+    math.wait("goes.log")
+    assert math.history(f"{goes}.0")[0]["LastRemoteHost"].endswith("%physics")
+    assert math.status_of(f"{stays}.0") == 1
+    refused = math.tool("condor_submit", "-", stdin=JOB.format(count=1, log="bad.log", then="true").replace(
+        "queue", "My.FlockTo = 1 + 1\nqueue"))
+    assert "FlockTo = 1 + 1 would have no effect" in refused.stderr
+    lists.unlink()
+    math.run("condor_reconfig")
+    math.wait("stays.log")
+    assert math.history(f"{stays}.0")[0]["LastRemoteHost"].endswith("%physics")
+
+
 def cmdline(pid: int) -> str:
     """A process's command line; empty when it is gone."""
     try:

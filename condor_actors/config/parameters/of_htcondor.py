@@ -44,7 +44,7 @@ _GROUPS: Final = (
     (r"DOCKER.*|SINGULARITY.*|CONTAINER.*|.*_CONTAINER.*|APPTAINER.*", True,
      "jobs in container images are started by the pool's own launcher, not by an engine", ""),
     (r".*GPU.*", True, "how busy GPUs are is not measured", "Run condor_gpu_discovery -dynamic."),
-    (r"FLOCK_.*_HOSTS|FLOCK_BY_DEFAULT|MIN_FLOCK_LEVEL|COLLECTOR_FORWARD.*", False,
+    (r"FLOCK_NEGOTIATOR_HOSTS|COLLECTOR_FORWARD.*", False,
      "pools are partners as a whole (condor_flock)", "Name the partners in FLOCK_TO and FLOCK_FROM."),
     (r".*CRED(D|MON).*|SEC_CREDENTIAL.*|CRED_.*|.*OAUTH.*|.*VAULT.*|.*PELICAN.*|LOCAL_CREDMON.*|KERBEROS.*|"
      r".*SCITOKENS.*|TRUSTED_VAULT.*|<>_(AUTHORIZATION_URL|CLIENT_ID|CLIENT_SECRET_FILE|RETURN_URL_SUFFIX|TOKEN_URL)",

@@ -397,14 +397,35 @@ ROWS = (
     words(
         "FLOCK_TO",
         None,
-        "Other pools that jobs are offered to, one after the other, when this pool cannot serve them: names of partners"
-        " (condor_flock), or hosts of their central managers.",
+        "Other pools that jobs may go to, which are offered to them one after the other when this pool cannot serve"
+        " them: names of partners (condor_flock), or hosts of their central managers.",
+        read_by=SCHEDD,
+    ),
+    words(
+        "FLOCK_COLLECTOR_HOSTS",
+        "$(FLOCK_TO)",
+        "Those pools of FLOCK_TO that jobs are offered to by default; to the others go jobs whose FlockTo names them.",
+        read_by=SCHEDD,
+    ),
+    boolean(
+        "FLOCK_BY_DEFAULT",
+        True,
+        "Whether jobs without FlockTo are offered to the pools of FLOCK_COLLECTOR_HOSTS; if not, those jobs alone go to"
+        ' other pools whose FlockTo names pools, or "default".',
+        read_by=SCHEDD,
+    ),
+    integer(
+        "MIN_FLOCK_LEVEL",
+        0,
+        "To so many of the pools of FLOCK_COLLECTOR_HOSTS jobs are offered at once, and not first when this pool cannot"
+        " serve them.",
+        low=0,
         read_by=SCHEDD,
     ),
     integer(
         "FLOCK_INCREMENT",
         1,
-        "To how many more pools of FLOCK_TO jobs are offered at a time.",
+        "To how many more pools jobs are offered at a time.",
         low=1,
         read_by=SCHEDD,
     ),

@@ -139,7 +139,7 @@ class ScheddCore:
         self.context.settings = settings
         self.transitions.local.changed = True
         self.factories.look_again()
-        self.demand.flock.configure(settings.flock_to, settings.flock_increment)
+        self.demand.flock.configure(settings.flock)
 
     def _messages(self) -> dict[type, Callable[[Any, Delivery], None]]:
         return {

@@ -12,6 +12,7 @@ from condor_actors.config import Config
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.config.settings import setting
 from condor_actors.config.transforms import read_transform
+from condor_actors.cores.flock_lists import FlockLists
 from condor_actors.cores.schedd.charging import ChargeRule, Charging, charge_rule
 from condor_actors.cores.schedd.job_attributes import PRIVATE
 from condor_actors.cores.schedd.job_transforms import JobTransforms
@@ -79,8 +80,7 @@ class ScheddSettings:
         start_local, start_scheduler: whether a job of that universe may start, over the schedd's ad and the job's.
         max_local_jobs, max_scheduler_jobs_per_owner: so many of them run at once.
         max_grid_jobs_per_owner: so many are in other batch systems.
-        flock_to: pools that take the jobs which this one does not serve, by name or central manager's host.
-        flock_increment: so many of them more at a time.
+        flock: pools that take the jobs which this one does not serve.
         alive_interval_s: the longest time between two renewals of a claim.
         more_significant, less_significant: job attributes, lower case, that always or never tell autoclusters apart;
             ``only_significant``: these and no others, where there are any.
@@ -134,8 +134,7 @@ class ScheddSettings:
     max_grid_jobs_per_owner: int = setting("GRIDMANAGER_MAX_SUBMITTED_JOBS_PER_RESOURCE")
     max_scheduler_jobs_per_owner: int = setting("MAX_RUNNING_SCHEDULER_JOBS_PER_OWNER")
     alive_interval_s: float = setting("ALIVE_INTERVAL")
-    flock_to: tuple[str, ...] = ()
-    flock_increment: int = setting("FLOCK_INCREMENT")
+    flock: FlockLists = attrs.field(factory=FlockLists)
     more_significant: frozenset[str] = frozenset()
     less_significant: frozenset[str] = frozenset()
     only_significant: frozenset[str] = frozenset()
@@ -204,8 +203,20 @@ def schedd_settings(config: Config, *, machine: str, account: str = "condor",
         less_significant=attributes("REMOVE_SIGNIFICANT_ATTRIBUTES"),
         only_significant=attributes("SIGNIFICANT_ATTRIBUTES"),
         records_events=config.text("EVENT_LOG") is not None,
-        records_epochs=bool(config.text("JOB_EPOCH_HISTORY")), flock_to=tuple(config.list_of("FLOCK_TO")),
+        records_epochs=bool(config.text("JOB_EPOCH_HISTORY")), flock=_flock_lists(config),
     )
+
+
+def _flock_lists(config: Config) -> FlockLists:
+    """Which other pools jobs may go to.
+
+    Raises:
+        ConfigError: a value is not of its kind.
+    """
+    return FlockLists(
+        tuple(config.list_of("FLOCK_TO")), tuple(config.list_of("FLOCK_COLLECTOR_HOSTS")),
+        is_default=config.boolean("FLOCK_BY_DEFAULT"), least=config.integer("MIN_FLOCK_LEVEL"),
+        step=config.integer("FLOCK_INCREMENT"))
 
 
 def _charging(config: Config) -> Charging:

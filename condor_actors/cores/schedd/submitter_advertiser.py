@@ -53,7 +53,7 @@ class SubmitterAdvertiser:
         """Why a pool does not take our submitters, as it was last said."""
         self._patient: set[str] = set()
         """Submitters whose jobs are offered to a further pool after a while."""
-        self.flock = FlockLevels(context.settings.flock_to, context.settings.flock_increment)
+        self.flock = FlockLevels(context.settings.flock)
         self._due_s = float("inf")
         self._last_s = 0.0
         self.site_ads: tuple[SiteAd, ...] = ()
@@ -139,7 +139,8 @@ class SubmitterAdvertiser:
             return
         ad = self._submitter_ad(submitter, counts or [0] * 8)
         self._tell(AdKind.SUBMITTER, ad)
-        self._say_to(self.flock.pools(submitter), submitter, ad)
+        if counts is not None and counts[S.IDLE]:
+            self._say_to(self.flock.pools(submitter), submitter, ad)
 
     # ---- other pools
 
@@ -156,6 +157,9 @@ class SubmitterAdvertiser:
         for word in self.flock.unknown():
             self._context.note(f"FLOCK_TO = {word}: that is no partner of this pool; condor_flock list shows them, and "
                                "condor_flock accept makes one", "warn")
+        for name in self.flock.not_permitted():
+            self._context.note(f"FLOCK_COLLECTOR_HOSTS names {name}: no jobs go there, since FLOCK_TO does not name it",
+                               "warn")
 
     def _be_patient(self, submitter: str) -> None:
         if submitter not in self._patient and self.flock.goes_on(submitter):
@@ -172,7 +176,8 @@ class SubmitterAdvertiser:
     def unserved(self, submitter: str, realm: str | None) -> None:
         """Some of a submitter's jobs found nothing in a pool, or (None) for a while."""
         counts = self._context.queue.by_submitter.get(submitter)
-        if counts is not None and counts[S.IDLE] and self.flock.unserved(submitter, realm):
+        jobs = (job.ad for _, job in self._context.autoclusters.of_submitter(submitter))
+        if counts is not None and counts[S.IDLE] and self.flock.unserved(submitter, realm, jobs):
             names = ", ".join(pool.name for pool in self.flock.pools(submitter))
             self._context.note(f"jobs of {submitter} are offered to {names} as well")
             self._changed[submitter] = None

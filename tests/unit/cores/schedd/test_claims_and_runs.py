@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.flock_lists import FlockLists
 from condor_actors.cores.schedd.queue_operations import DropClaim, DropRun, QueueSnapshot, SaveClaim, SaveRun
 from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
@@ -24,7 +25,7 @@ from condor_actors.messages.claim import (
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Identity, TimerFired
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests, RequestsRejected, ResourceRequest
 from condor_actors.messages.pool import KnownPartner, PartnersKnown
-from condor_actors.messages.queue import ActOnJobs, JobAction
+from condor_actors.messages.queue import ActOnJobs, EditJobs, JobAction
 from condor_actors.messages.shadow_host import HostOrders, RunEnded, ShadowHostHello, StartRun
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
 
@@ -146,7 +147,7 @@ def test_the_negotiator_of_another_pool_cannot_have_all_jobs_looked_at_for_ever(
     schedd = Schedd()
     schedd.submit(2)
     flock, learned = schedd.core.demand.flock, 0
-    flock.configure(("far",), 1)
+    flock.configure(FlockLists(("far",)))
     flock.learn((KnownPartner(name="far", central="<cm%far:9618>"),))
     flock.unserved("ann@dom")
     for number in range(600):
@@ -159,7 +160,7 @@ def test_the_negotiator_of_another_pool_cannot_have_all_jobs_looked_at_for_ever(
 
 def test_jobs_that_are_turned_away_at_home_are_offered_to_the_next_pool_at_once() -> None:
     schedd = Schedd()
-    schedd.core.demand.flock.configure(("far",), 1)
+    schedd.core.demand.flock.configure(FlockLists(("far",)))
     schedd.send(PartnersKnown(partners=(KnownPartner(name="far", central="<cm%far:9618>"),)))
     schedd.submit(1)
     schedd.send(TimerFired(key=("advertise",)))
@@ -176,6 +177,40 @@ def test_jobs_that_are_turned_away_at_home_are_offered_to_the_next_pool_at_once(
         (said,) = [each.message for each in schedd.out if isinstance(each, Ask) and each.to.node == "<cm%far:9618>"]
         numbers.append(ClassAd.from_bytes(said.ad).get_int("DemandNumber"))
     assert numbers[0] < numbers[1]
+
+
+def test_another_pool_is_told_of_the_jobs_that_name_it_and_matches_no_others() -> None:
+    schedd = Schedd(flock=FlockLists(("far",), is_default=False))
+    schedd.send(PartnersKnown(partners=(KnownPartner(name="far", central="<cm%far:9618>"),)))
+    schedd.submit()
+    schedd.send(RequestsRejected(cycle=0, submitter="ann@dom", rejections=()))
+    assert not schedd.core.demand.flock.reaches("ann@dom", "far")
+    wanting = schedd.submit(ad=b'FlockTo = "FAR"\n')
+    schedd.send(RequestsRejected(cycle=0, submitter="ann@dom", rejections=()))
+    assert schedd.core.demand.flock.reaches("ann@dom", "far")
+    pages = [schedd.core.requests.page(NegotiateRequests(cycle=1, submitter=f"ann@dom{mark}",
+                                                         significant_attributes=()), realm).requests
+             for realm, mark in (("far", "%far"), ("", ""))]
+    assert [request.job_id for request in pages[0]] == [f"{wanting}.0"]
+    assert len(pages[1]) == 2
+    far = Identity(name="condor@cm%far", roles=frozenset({"negotiator"}), method="tls", realm="far")
+    for request in reversed(pages[1]):  # the pool also gives a machine to the job of which it was not told
+        schedd.send(MatchesMade(cycle=1, submitter="ann@dom%far", matches=(Match(
+            slot_name="slot1@x", startd_address="<x:1>", capability=f"c{request.job_id}", job_id=request.job_id,
+            autocluster=request.autocluster, slot_ad=SLOT),)), identity=far)
+        asked = [each.to.node for each in schedd.out if isinstance(each, Ask) and each.to.actor == "startd"]
+        assert len(asked) == (1 if request.job_id == f"{wanting}.0" else 0), request.job_id
+
+
+def test_a_list_of_pools_that_is_none_is_refused() -> None:
+    schedd = Schedd()
+    (reserved,) = schedd.send(ReserveCluster())
+    (refused,) = schedd.send(SubmitPage(cluster_id=reserved.cluster_id, page=0, cluster_ad=AD + b"FlockTo = 1 + 1\n",
+                                        procs=(b"",), first_proc=0, last=True))
+    assert "FlockTo = 1 + 1 would have no effect" in refused.text
+    cluster = schedd.submit(ad=b'FlockTo = "a"\n')
+    (refused,) = schedd.send(EditJobs(ids=((cluster, 0),), attributes=b"FlockTo = Owner\n"))
+    assert "FlockTo = Owner would have no effect" in refused.text
 
 
 def test_one_run_at_a_time_on_a_claim() -> None:
