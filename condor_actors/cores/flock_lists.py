@@ -18,6 +18,8 @@ from functools import lru_cache
 
 import attrs
 
+from condor_actors.config.settings import setting
+
 __all__ = ["DEFAULT", "FlockLists", "list_problem", "named_pools"]
 
 DEFAULT = "default"
@@ -41,9 +43,9 @@ class FlockLists:
 
     permitted: tuple[str, ...] = ()
     default: tuple[str, ...] = attrs.field(default=attrs.Factory(lambda self: self.permitted, takes_self=True))
-    is_default: bool = True
-    least: int = 0
-    step: int = 1
+    is_default: bool = setting("FLOCK_BY_DEFAULT")
+    least: int = setting("MIN_FLOCK_LEVEL")
+    step: int = setting("FLOCK_INCREMENT")
 
 
 def named_pools(value: object) -> frozenset[str]:

@@ -213,10 +213,8 @@ def _flock_lists(config: Config) -> FlockLists:
     Raises:
         ConfigError: a value is not of its kind.
     """
-    return FlockLists(
-        tuple(config.list_of("FLOCK_TO")), tuple(config.list_of("FLOCK_COLLECTOR_HOSTS")),
-        is_default=config.boolean("FLOCK_BY_DEFAULT"), least=config.integer("MIN_FLOCK_LEVEL"),
-        step=config.integer("FLOCK_INCREMENT"))
+    return config.settings(FlockLists, permitted=tuple(config.list_of("FLOCK_TO")),
+                           default=tuple(config.list_of("FLOCK_COLLECTOR_HOSTS")))
 
 
 def _charging(config: Config) -> Charging:
