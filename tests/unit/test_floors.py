@@ -43,7 +43,7 @@ LONGEST_FILE = 500
 HOUSE = PACKAGE.parent
 # Pieces that several daemons' cores read.
 SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "chirp_protocol", "cron_schedule", "devices",
-                "flock_terms",
+                "flock_lists", "flock_terms",
                 "flocking", "job_information", "object_store", "output_destinations", "rights", "secrets",
                 "site_programs", "state_table", "submit_commands", "transfer_plugins", "turn", "workflow_picture"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
