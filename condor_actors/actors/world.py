@@ -55,6 +55,7 @@ class World:
         log: where notes go.
         authorize: whether an identity has a level.
         witness: sees what becomes of the messages of others; None: nobody does.
+        tell_span: takes the spans of jobs' traces; None: there are none.
         exhausted: called with the name of an actor that crashed too often; ends the process.
         processes, readings, stores, blobs, mail, host, programs: providers of floor 3, each with the Protocol of its
             package; None where a daemon does not need it.
@@ -71,6 +72,7 @@ class World:
     log: Logger = attrs.field(factory=lambda: Logger("condor"))
     authorize: Callable[[Identity, Level], bool] = trust_everybody
     witness: Witness | None = None
+    tell_span: Callable[[Any], None] | None = None
     exhausted: Callable[[str], None] = exit_process
     processes: Any = None
     readings: Any = None

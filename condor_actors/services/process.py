@@ -160,7 +160,8 @@ class DaemonService(Service):
     def _exposition(self, daemon: Daemon) -> str:
         from condor_actors.services.telemetry.metrics import exposition
 
-        return exposition(self.daemon_name, daemon, self._started_s)
+        spans = self._real.spans if self._real is not None else None
+        return exposition(self.daemon_name, daemon, self._started_s, spans)
 
     def _open_metrics(self, daemon: Any) -> None:
         """The master shows the metrics of all daemons of its machine."""

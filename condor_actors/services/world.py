@@ -33,6 +33,7 @@ from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.own_files import replace_own
 from condor_actors.services.steady_time import SteadyClock, steady_timers
 from condor_actors.services.telemetry.audit import AuditLog
+from condor_actors.services.telemetry.traces import SpanSender, span_sender
 from condor_actors.wire.admission import Admission
 from condor_actors.wire.authorization import Authorization
 from condor_actors.wire.certificates.authority import machine_credentials
@@ -44,6 +45,8 @@ from condor_actors.wire.post_office import PostOffice
 
 TAKE_TOKENS = frozenset({"master", "collector", "negotiator", "schedd", "startd", "credd"})
 """The daemons that people ask: they take tokens, and so let in who has no certificate, to show one."""
+TRACED = frozenset({"schedd", "shadow-host", "starter-host"})
+"""Those that tell traces of jobs."""
 
 
 @attrs.define(kw_only=True)
@@ -56,6 +59,7 @@ class RealWorld:
         world: what the daemon gets.
         post: its post office (also in ``world``).
         authorization: the lists behind ``world.authorize``.
+        spans: what sends the spans of jobs' traces; None: nothing does.
     """
 
     name: str
@@ -63,6 +67,7 @@ class RealWorld:
     world: World
     post: PostOffice
     authorization: Authorization
+    spans: SpanSender | None = None
     listens_locally: bool = True
     listens_publicly: bool = True
     _address_file: Path | None = None
@@ -123,10 +128,12 @@ class RealWorld:
         classads_of(config)
 
     def close(self) -> Deferred[Any]:
-        """Stop listening and end every link."""
+        """Stop listening, end every link, and send the spans that wait."""
         if self._address_file is not None:
             self._address_file.unlink(missing_ok=True)
-        return self.post.stop()
+        stopped = self.post.stop()
+        spans = self.spans
+        return stopped if spans is None else stopped.addBoth(lambda _: spans.close())
 
 
 def real_world(config: Config, name: str, *, reactor: Any, credentials: Credentials | None = None,
@@ -145,7 +152,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         own_uid: whose processes the pool's daemons are, where this process cannot tell.
 
     Raises:
-        ConfigError: an authorisation list is not valid.
+        ConfigError: an authorisation list is not valid, or TRACES_ENDPOINT cannot be used.
         BadCredentials: a certificate file is missing or wrong.
     """
     steady_timers(reactor)
@@ -167,9 +174,10 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
     post.gateways = gateways_of(config, name)
     authorization = Authorization(config, own_uid=pool_uid(config) if own_uid is None else own_uid,
                                   partners=post.partners)
+    spans = span_sender(config, name, reactor) if name in TRACED else None
     world = World(reactor_time=reactor, wall_clock=SteadyClock(), random=random, post=post, log=log,
-                  authorize=authorization.allows, witness=witness)
-    return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,
+                  authorize=authorization.allows, witness=witness, tell_span=spans)
+    return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization, spans=spans,
                      listens_locally=listens_locally, listens_publicly=listens_publicly)
 
 

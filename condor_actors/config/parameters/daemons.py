@@ -104,6 +104,31 @@ ROWS = (
         "Whether what daemons log goes to systemd's journal, too, with the number of the job in the field CONDOR_JOB.",
         change="restart",
     ),
+    text(
+        "TRACES_ENDPOINT",
+        None,
+        "Where an OpenTelemetry collector takes traces by OTLP over HTTP, http://127.0.0.1:4318/v1/traces for example; "
+        "schedds, shadow hosts and starter hosts send it a trace of each job then. Undefined: no traces.",
+        change="restart",
+    ),
+    real(
+        "TRACES_SAMPLE",
+        1.0,
+        "The share of the jobs that are traced. Which ones follows from the number of a job's trace, so all machines "
+        "with the same share trace the same jobs.",
+        low=0,
+        high=1,
+        change="restart",
+    ),
+    integer(
+        "TRACES_QUEUE",
+        10_000,
+        "How many spans of traces may wait in a daemon to be sent; what is beyond that is lost, and counted.",
+        low=1,
+        high=1_000_000,
+        unit="spans",
+        change="restart",
+    ),
     text("MASTER_NAME", None, "The name of this master's ad, when a machine has several."),
     seconds(
         "MASTER_BACKOFF_CONSTANT",

@@ -26,6 +26,7 @@ from condor_actors.cores.schedd.queue_operations import (
     SaveJob,
 )
 from condor_actors.cores.schedd.queued_job import Cluster, Counts, Job
+from condor_actors.cores.schedd.runs.job_spans import JobSpans
 from condor_actors.cores.schedd.sets.job_sets import JobSets
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import JobStatus
@@ -42,12 +43,14 @@ class JobQueue:
         next_cluster: the next number to give; stored_cluster: the one that a schedd started again would give.
         changes: what followers have not seen yet.
         sets: which clusters belong together.
+        spans: is told when a job's status changes, and when it leaves; None: nobody is.
     """
 
     def __init__(self) -> None:
         self.changes = ChangeJournal("1")
         self.clusters: dict[int, Cluster] = {}
         self.sets = JobSets()
+        self.spans: JobSpans | None = None
         self.by_owner: dict[str, Counts] = {}
         self.by_submitter: dict[str, Counts] = {}
         self.everybody: Counts = [0] * 8
@@ -197,12 +200,16 @@ class JobQueue:
         """Move a job to another status."""
         if job.status is status:
             return
+        if self.spans is not None:
+            self.spans.changes(job, status, now_s)
         self._count_moved(job, job.status, status)
         self.set(job, LastJobStatus=int(job.status), JobStatus=int(status), EnteredCurrentStatus=int(now_s))
         job.status = status
 
     def leave(self, job: Job, now_s: float) -> tuple[QueueOperation, ...]:
         """Take a job out of the queue; returns what must be persisted for it to be in the history instead."""
+        if self.spans is not None:
+            self.spans.leaves(job, now_s)
         cluster = job.cluster
         del cluster.jobs[job.proc]
         cluster.apart -= is_charged_apart(job.ad)

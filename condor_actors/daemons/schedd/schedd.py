@@ -161,6 +161,6 @@ def make_daemon(config: Config, world: World) -> Daemon:
         reidentify=getattr(world.post, "reidentify", lambda node, name, uid: None),
         uid=world.uid, accounts=accounts,
         records=Records(record_settings(config), world.wall_clock, epochs), raw_clock=time.time,
-        in_worker=starts.run if world.processes is None else at_once,
+        in_worker=starts.run if world.processes is None else at_once, tell_span=world.tell_span,
     )
     return ScheddDaemon(settings, world, edges, config)

@@ -19,6 +19,7 @@ from condor_actors.cores.schedd.factories.factories import ItemsAway
 from condor_actors.cores.schedd.job_notices import RecordEpoch, RecordEvent
 from condor_actors.cores.schedd.job_transitions import ForgetSpool
 from condor_actors.cores.schedd.queue_operations import SaveItems
+from condor_actors.cores.schedd.runs.job_spans import JobSpans
 from condor_actors.cores.schedd.schedd_core import AtRest, HostHello, ScheddCore, Stop
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.cores.schedd.shadow_host import (
@@ -86,6 +87,8 @@ class ScheddActor(CoreActor):
     def _make_core(self) -> ScheddCore:
         core = self._core_maker()
         core.context.has_user = self._has_user
+        if self._edges.tell_span is not None:
+            core.context.queue.spans = JobSpans(self._edges.tell_span)
         core.factories.read = self._items
         return core
 

@@ -132,5 +132,6 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         chirp=config.settings(ChirpLimits, folders=tuple(config.list_of("LIMIT_DIRECTORY_ACCESS")),
                               delayed=tuple(config.list_of("CHIRP_DELAYED_UPDATE_PREFIX"))),
         credd=f"unix:{config.path('RUN')}/credd.sock",
+        tell_span=world.tell_span,
     )
     return ShadowHostDaemon(world, edges)

@@ -37,6 +37,7 @@ from condor_actors.cores.shadow.shadow_events import (
 )
 from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
+from condor_actors.cores.trace_spans import RunSpans
 from condor_actors.daemons.shadow.chirp_home import ChirpHome
 from condor_actors.daemons.shadow.file_trouble import FileTrouble
 from condor_actors.daemons.shadow.gang_hubs import pass_on
@@ -69,6 +70,9 @@ OF_NODE_0 = frozenset({JobEventType.EXECUTE, JobEventType.IMAGE_SIZE, JobEventTy
                        JobEventType.JOB_SUSPENDED, JobEventType.JOB_UNSUSPENDED})
 """Events that a job has once, although each node of its gang could report them."""
 RELAY_PATIENCE_S = 25.0
+SPANS = {"preparing": "read input", "activating": "activate claim", "sending": "transfer input",
+         "waiting": "wait for start", "running": "execute", "apart": "disconnected", "bringing": "transfer output"}
+"""What a run's states are called in its job's trace."""
 CLAIMS_REMEMBERED = 256
 """Slots whose ads are not read anew for each run."""
 
@@ -114,6 +118,9 @@ class Shadow(CoreActor):
         self._ids = int(self._cluster), int(proc)
         self._is_member = job.get_int("JobUniverse") == Universe.PARALLEL
         self._chirp: ChirpHome | None = None
+        self._spans = None if edges.tell_span is None else RunSpans(
+            edges.tell_span, job.get_str("GlobalJobId"), order.run_id, "shadow", SPANS,
+            {"condor.slot": self._slot.get_str("Name")[:200]})
 
     @property
     def edges(self) -> ShadowEdges:
@@ -193,6 +200,8 @@ class Shadow(CoreActor):
 
     def _perform(self, effects: Sequence[Effect]) -> None:
         self.context.perform(effects)
+        if self._spans is not None:
+            self._spans.enter(self.core.state.value, self.context.now_s())
 
     def settle(self) -> None:
         """The schedd has committed the end of the run."""

@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 
 from condor_actors.actors.workers import InWorker
 from condor_actors.cores.shadow.chirp_rights import ChirpLimits
+from condor_actors.cores.trace_spans import TellSpan
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.userlog.writer import UserLogs
 
@@ -45,6 +46,7 @@ class ShadowEdges:
         owner_uid: whose jobs these are; root's are run by a process that may be nobody's.
         chirp: what jobs may do here while they run.
         credd: the node of this machine's credential daemon.
+        tell_span: takes the spans of jobs' traces; None: there are none.
     """
 
     logs: UserLogs
@@ -56,3 +58,4 @@ class ShadowEdges:
     owner_uid: int = attrs.field(factory=os.getuid)
     chirp: ChirpLimits = attrs.field(factory=ChirpLimits)
     credd: str = "unix:/nonexistent"
+    tell_span: TellSpan | None = None

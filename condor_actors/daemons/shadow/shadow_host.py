@@ -24,6 +24,7 @@ from condor_actors.actors.world import make_secret
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.chirp_rights import ChirpLimits
 from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
+from condor_actors.cores.trace_spans import TellSpan
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.shadow.become_user import home_environment
 from condor_actors.daemons.shadow.gang_hubs import GANGS, AskGang, GangHubs
@@ -90,6 +91,7 @@ class HostEdges:
         local_account: as whom jobs of the local universes run; None: as the owner. Root's own run as nobody.
         chirp: what jobs may do here while they run.
         credd: the node of this machine's credential daemon.
+        tell_span: takes the spans of jobs' traces; None: there are none.
     """
 
     schedd: Address
@@ -111,6 +113,7 @@ class HostEdges:
     local_account: Callable[[], Account | None] = lambda: None
     chirp: ChirpLimits = attrs.field(factory=ChirpLimits)
     credd: str = "unix:/nonexistent"
+    tell_span: TellSpan | None = None
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -313,6 +316,7 @@ class ShadowHostActor(Actor):
         its = ShadowEdges(
             logs=edges.logs, cache=edges.cache, bulk=edges.bulk, domain=edges.domain, in_thread=edges.in_thread,
             owner_uid=0 if _is_root(self._record.owner) else os.getuid(), chirp=edges.chirp, credd=edges.credd,
+            tell_span=edges.tell_span,
             kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
         key = edges.new_secret()
         if edges.standard is not None and universe == Universe.STANDARD:

@@ -80,7 +80,7 @@ class StandardStarter(Starter):
         self._begin()
         guard = CheckpointGuard(self.claim.checkpoint_key, self.claim.claim_id, self.run_id, self._ticket)
         self.held.streams = RunStreams(self, self.held, self.held.key, guard)
-        self.context.perform(self.core.start(self.context.now_s(), missing=True))
+        self._perform(self.core.start(self.context.now_s(), missing=True))
 
     # ---- the stream
 

@@ -23,6 +23,7 @@ from condor_actors.classads.language.expressions import stored
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_log import RunLog
 from condor_actors.cores.starter.run_spec import RunSpec
+from condor_actors.cores.trace_spans import RunSpans
 from condor_actors.daemons.starter.container_launch import prepare_layers, volumes_of
 from condor_actors.daemons.starter.hooks.run_hooks import RunHooks
 from condor_actors.daemons.starter.limit_watch import LimitWatch
@@ -63,6 +64,9 @@ __all__ = ["Starter"]
 
 HOST = Address("", "starter-host")
 STRAGGLER_S = (0.002, 0.01, 0.05, 0.2)
+SPANS = {"preparing": "prepare sandbox", "deferred": "deferred", "starting": "start program", "running": "run program",
+         "stopping": "stop program", "killing": "kill program", "clearing": "clean up", "saving": "keep checkpoint"}
+"""What a run's states are called in its job's trace."""
 
 
 class Starter(Actor):
@@ -108,6 +112,9 @@ class Starter(Actor):
         self._outputs = RunOutputs(self)
         self._lowered = False
         self.run_log = RunLog(spec.log_level)
+        self._spans = None if edges.tell_span is None else RunSpans(
+            edges.tell_span, ClassAd.from_bytes(message.job_ad).get_str("GlobalJobId"), message.run_id, "starter",
+            SPANS, {"condor.slot": claim.slot_name})
 
     @property
     def shadow(self) -> Address:
@@ -205,6 +212,8 @@ class Starter(Actor):
     def _perform(self, effects: Sequence[Effect]) -> None:
         self.run_log.note(effects, self.context.now_s())
         self.context.perform(effects)
+        if self._spans is not None:
+            self._spans.enter(self.core.state.value, self.context.now_s())
 
     def _shadow_asks(self, question: Delivery) -> None:
         """A shadow has not heard the answer to its activation; or is there again, maybe another one."""

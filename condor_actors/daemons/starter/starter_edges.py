@@ -22,6 +22,7 @@ from condor_actors.config.settings import setting
 from condor_actors.cores.starter.hooks import HookSettings
 from condor_actors.cores.starter.run_account import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
+from condor_actors.cores.trace_spans import TellSpan
 from condor_actors.daemons.starter.chirp_service import ChirpService
 from condor_actors.daemons.starter.container_launch import isolation_of
 from condor_actors.daemons.starter.disk_watch import DiskWatch
@@ -156,6 +157,7 @@ class StarterEdges:
         plugins: what transfers files by other URLs than those of http and https.
         leaving: directories that are being removed.
         at_rest: called when the last run is gone, while the process ends; None: it does not.
+        tell_span: takes the spans of jobs' traces; None: there are none.
     """
 
     reactor: Any
@@ -183,6 +185,7 @@ class StarterEdges:
                                                              takes_self=True))
     leaving: dict[str, Deferred[None]] = attrs.field(factory=dict)
     at_rest: Callable[[], None] | None = None
+    tell_span: TellSpan | None = None
     _to_remove: list[Sandbox] = attrs.field(factory=list, init=False)
 
     def hold(self, message: ActivateClaim, claim: ActiveClaim, shadow: Address) -> RunResources:

@@ -75,7 +75,8 @@ class StarterHostDaemon:
                                   config.integer("STARTER_BLOB_CACHE_LEAVES") << 20),
             bulk=world.blobs or BulkService(world.reactor_time, world.log), settings=self._settings(config),
             slot_account=self.slot_account, own_hosts=self.own_hosts,
-            images=ImageStore(self.root.path, config.integer("CONTAINER_IMAGE_CACHE") << 20))
+            images=ImageStore(self.root.path, config.integer("CONTAINER_IMAGE_CACHE") << 20),
+            tell_span=world.tell_span)
         self.claims: dict[str, ActiveClaim] = {}
 
     def _settings(self, config: Config) -> StarterSettings:

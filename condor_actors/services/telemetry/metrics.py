@@ -28,6 +28,7 @@ from condor_actors.actors import Daemon
 from condor_actors.actors.turn_times import BOUNDS_S, Times
 from condor_actors.config import Config
 from condor_actors.daemons.measures import Measure
+from condor_actors.services.telemetry.traces import SpanSender
 from condor_actors.wire.http_room import BoundedSite, listen_http, tls_context
 
 __all__ = ["DaemonCollector", "MetricsPage", "SharedAnswers", "exposition", "metrics_door", "open_metrics"]
@@ -45,8 +46,9 @@ Then = Callable[[str | None], None]
 class DaemonCollector(Collector):
     """Turns what a daemon knows of itself into metrics named ``condor_*``."""
 
-    def __init__(self, name: str, daemon: Daemon, started_s: float) -> None:
+    def __init__(self, name: str, daemon: Daemon, started_s: float, spans: SpanSender | None = None) -> None:
         self._name = name
+        self._spans = spans
         self._daemon = daemon
         self._started_s = started_s
 
@@ -55,6 +57,7 @@ class DaemonCollector(Collector):
         yield from self._actors()
         yield from self._edges()
         yield from self._process()
+        yield from self._traces()
         measures = getattr(self._daemon, "measures", None)
         for measure in measures() if measures is not None else ():
             yield _family(measure)
@@ -99,6 +102,14 @@ class DaemonCollector(Collector):
             family.add_metric([self._name], value)
             yield family
 
+    def _traces(self) -> Iterator[Any]:
+        if self._spans is None:
+            return
+        family = CounterMetricFamily("condor_trace_spans", "Spans of jobs' traces", labels=["daemon", "result"])
+        family.add_metric([self._name, "sent"], self._spans.sent)
+        family.add_metric([self._name, "lost"], self._spans.lost)
+        yield family
+
     def _process(self) -> Iterator[Any]:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         with open("/proc/self/statm", encoding="ascii") as file:
@@ -122,10 +133,10 @@ def _family(measure: Measure) -> Any:
     return family
 
 
-def exposition(name: str, daemon: Daemon, started_s: float) -> str:
-    """The metrics of a daemon, as Prometheus reads them."""
+def exposition(name: str, daemon: Daemon, started_s: float, spans: SpanSender | None = None) -> str:
+    """The metrics of a daemon, as Prometheus reads them; ``spans``: what sends its traces."""
     registry = CollectorRegistry()
-    registry.register(DaemonCollector(name, daemon, started_s))
+    registry.register(DaemonCollector(name, daemon, started_s, spans))
     return generate_latest(registry).decode()
 
 

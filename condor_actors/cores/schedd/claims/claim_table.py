@@ -61,8 +61,7 @@ from condor_actors.numerals import job_numbers
 __all__ = ["ClaimTable", "RunStarter"]
 
 CROWD, CROWD_S = 250, 5.0
-"""So many claims that are asked for at once add so much to the patience: the answers wait here for one another.  In
-steps, so that those of one cycle that fail do so together and wish for one other cycle."""
+"""So many claims asked for at once add so much to the patience, in steps: those of a cycle that fail do so together."""
 DOUBTED_PATIENCE_S = 5.0
 """For a match that was made before the negotiator heard of the doubt; its slot is kept for us longer than that, so the
 next cycle gives us another."""
@@ -71,7 +70,7 @@ CANDIDATES = 20
 FLOCK_ASIDE_S = 600.0
 """So long a pool gets no jobs of whose offered machines none answers."""
 REUSE_PATIENCE_S = 30.0
-"""How long a job may wait behind later ones of a claim's own autocluster before the claim is tried for it."""
+"""How long a job may wait behind later ones of a claim's own autocluster."""
 
 
 class RunStarter(Protocol):
@@ -98,6 +97,7 @@ class _Asked:
     job: Job
     match: Match
     submitter: str
+    at_s: float = 0.0
 
 
 class ClaimTable:
@@ -180,7 +180,7 @@ class ClaimTable:
                     slot_name=match.slot_name, capability=match.capability, submitter=submitter))
                 continue
             self._serial += 1
-            self._asked[self._serial] = _Asked(job, match, submitter)
+            self._asked[self._serial] = _Asked(job, match, submitter, self._context.now_s)
             context = self._context
             context.queue.set(job, NumJobMatches=job.ad.get_int("NumJobMatches") + 1, LastMatchTime=int(context.now_s))
             patience_s = DOUBTED_PATIENCE_S if match.startd_address in self.unreachable else REQUEST_PATIENCE_S
@@ -248,6 +248,8 @@ class ClaimTable:
             self._transitions.offer(asked.job)
             return
         self.unreachable.believe(asked.match.startd_address)
+        if (spans := self._context.queue.spans) is not None:
+            spans.claimed(asked.job, asked.at_s, self._context.now_s, asked.match.slot_name)
         row = grant.row(asked.submitter, asked.job.cluster.user)
         claim = self._holding(row)
         claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")

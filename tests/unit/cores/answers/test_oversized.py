@@ -1,4 +1,4 @@
-"""What ended jobs asked for in vain."""
+"""What ended jobs asked for and did not use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""condor_wait at a terminal: what the jobs asked for in vain."""
+"""condor_wait at a terminal: what the jobs asked for and did not use."""
 
 from __future__ import annotations
 
