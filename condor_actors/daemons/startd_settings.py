@@ -9,6 +9,7 @@ import platform
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from condor_actors.addresses import split_address
 from condor_actors.classads import ClassAd, Expr
 from condor_actors.config import Config
 from condor_actors.cores.devices.inventory import BadInventory, Inventory, read_inventory
@@ -28,6 +29,7 @@ from condor_actors.daemons.admin import package_version
 from condor_actors.machine.devices.discovery import may_have_gpus
 from condor_actors.machine.native.cpu import level_of_flags
 from condor_actors.machine.native.programs import runtime_is_there
+from condor_actors.machine.power.network_cards import NetworkCard
 from condor_actors.machine.sensors.readings import MachineFacts
 
 __all__ = [
@@ -202,7 +204,7 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "TotalCpus": total.cpus, "TotalMemory": total.memory_mib, "TotalDisk": total.disk_kib,
         "TotalVirtualMemory": total.swap_mib * 1024, "DetectedCpus": facts.cpus, "DetectedMemory": facts.memory_mib,
         "UtsnameSysname": "Linux", "UtsnameRelease": facts.kernel, "UtsnameMachine": platform.machine(),
-        "UtsnameNodename": facts.node or host, "SubnetMask": "", "TimeToLive": 2147483647,
+        "UtsnameNodename": facts.node or host, "TimeToLive": 2147483647,
         "HasFileTransfer": True, "HasJobDeferral": True, "HasReconnect": True, "HasIOProxy": False,
         "HasTDP": False, "HasMPI": False, "HasVM": False, "HasPerFileEncryption": False, "HasSelfCheckpointTransfers":
         True, "HasTransferInputRemaps": True, "HasFileTransferPluginMethods": ",".join(plugins.methods),
@@ -211,7 +213,7 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "HasUserNamespaces": False, "HasStandardUniverse": runtime_is_there(), "CpuLevel": level,
         "CheckpointPlatform": f"LINUX {platform.machine().upper()} x86-64-v{level}",
         "CondorLoadAvg": 0.0, "LoadAvg": 0.0,
-        "IsWakeAble": False, "CpuFamily": 0, "CpuModelNumber": 0, "Mips": 0, "KFlops": 0,
+        "CpuFamily": 0, "CpuModelNumber": 0, "Mips": 0, "KFlops": 0,
         "MaxJobRetirementTime": 0, "StarterAbilityList":
         "HasFileTransfer,HasFileTransferPluginMethods,HasJobDeferral,HasReconnect,HasSelfCheckpointTransfers",
         "RecentJobStarts": 0, "TotalSlots": 0, "has_avx": "avx" in facts.cpu_flags,
@@ -221,6 +223,7 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
     }
     values |= {name: value for name, value in container_attributes(config, containers).items() if value is not None}
     values |= _of_devices(total, found or {})
+    values |= _of_network_card(facts.cards, address, config.text("IP_ADDRESS") or "")
     if facts.cpu_model:
         values["CpuModelName"] = facts.cpu_model
     ad = ClassAd(values)
@@ -250,6 +253,16 @@ def _of_devices(total: Share, found: Mapping[str, Inventory]) -> dict[str, Any]:
     if files:
         values[DEVICE_FILES] = " ".join(files)
     return values
+
+
+def _of_network_card(cards: Iterable[NetworkCard], address: str, first_address: str) -> dict[str, Any]:
+    """By what the machine is woken (condor_power): the card of its address, or else of ``first_address``."""
+    by_address = {card.address: card for card in cards}
+    card = by_address.get(split_address(address)[0] if address else "") or by_address.get(first_address)
+    if card is None:
+        return {"SubnetMask": "", "IsWakeOnLanSupported": False, "IsWakeOnLanEnabled": False, "IsWakeAble": False}
+    return {"HardwareAddress": card.hardware, "SubnetMask": card.mask, "IsWakeOnLanSupported": card.can_wake,
+            "IsWakeOnLanEnabled": card.wakes, "IsWakeAble": card.can_wake and card.wakes}
 
 
 def _microarchitecture(flags: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ import attrs
 import psutil
 
 from condor_actors.machine.devices.inventory_program import take_inventories
+from condor_actors.machine.power.network_cards import NetworkCard, network_cards
 from condor_actors.machine.run.confinement import confinement_here
 
 __all__ = ["HostReadings", "IdleNow", "Loads", "MachineFacts", "Readings", "processes_below"]
@@ -46,6 +47,8 @@ class MachineFacts:
     """By resource, what its inventory program wrote."""
     not_taken: tuple[str, ...] = ()
     """Which of those programs failed, and why."""
+    cards: tuple[NetworkCard, ...] = ()
+    """By which the machine can be reached, and perhaps woken."""
 
 
 @attrs.frozen
@@ -116,7 +119,7 @@ class HostReadings:
             memory_mib=memory.total >> 20, swap_mib=psutil.swap_memory().total >> 20, boot_s=psutil.boot_time(),
             kernel=platform.release(), cpu_model=model, cpu_flags=flags, node=platform.node(),
             confinement=confinement_here(self._confine),
-            inventories=units, not_taken=not_taken)
+            inventories=units, not_taken=not_taken, cards=network_cards())
 
     def disk_free_kib(self, path: str) -> int:
         """Free space of the file system that holds the folder ``path``, which is made when it is not there."""

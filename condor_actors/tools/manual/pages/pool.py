@@ -178,6 +178,27 @@ GPU_DISCOVERY = Description(
     see_also=("condor_status(1)",),
     reads_configuration=False,
 )
+POWER = Description(
+    name="condor_power",
+    purpose="wake a machine by its network card",
+    synopsis=("[-d] [-p PORT] [-i] [FILE]", "[-d] [-p PORT] -m MAC [-s MASK]"),
+    text="""Broadcasts a wake-on-LAN packet for a machine that sleeps. Without -m the machine is described by ads, in
+FILE or on standard input, such as condor_status -long prints: the packet is for their HardwareAddress and goes into the
+network that MyAddress and SubnetMask name, or into all networks of this machine where they name none. Each card is sent
+one packet. Whether a machine awakes is not known here; it is back when condor_status shows it. Routers seldom pass such
+packets on, so run the command in the network of the machine.""",
+    source="pool.power:FLAGS",
+    options={"Options": {
+        "debug": "say where packets are sent",
+        "input": "read ads (the default without -m)",
+        "mac MAC": "the address of the card: six pairs of hexadecimal digits with colons",
+        "subnet MASK": "with -m: only into the networks of this machine with that mask, such as 255.255.255.0",
+        "port PORT": "the UDP port (9)",
+    }},
+    see_also=("condor_status(1)",),
+    operands="files",
+    reads_configuration=False,
+)
 PING = Description(
     name="condor_ping",
     purpose="say whether a daemon answers and what you may do there",
@@ -285,4 +306,4 @@ CLASSAD = Description(
     operands="files",
     reads_configuration=False,
 )
-PAGES = (STATUS, USERPRIO, WHO, GPU_DISCOVERY, PING, VERSION, OWNER, POLICY, RESERVE, CLASSAD)
+PAGES = (STATUS, USERPRIO, WHO, GPU_DISCOVERY, POWER, PING, VERSION, OWNER, POLICY, RESERVE, CLASSAD)
