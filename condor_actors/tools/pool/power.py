@@ -35,8 +35,8 @@ def main() -> int:
 
 def _wake(given: Sequence[Given]) -> int:
     values, files = values_of(given), operands_of(given)
-    debug = any(item.name == "debug" for item in given)
-    if len(files) > 1 or ("mac" in values and files):
+    names = {item.name for item in given}
+    if len(files) > 1 or ("mac" in values and (files or "input" in names)):
         raise ToolError("condor_power: name one machine: -m MAC, or one file with its ad")
     port = _port(values.get("port", str(DISCARD_PORT)))
     targets = _by_mac(values) if "mac" in values else _by_ads(files[0] if files else "-")
@@ -47,7 +47,7 @@ def _wake(given: Sequence[Given]) -> int:
         except OSError as error:
             raise ToolError(f"condor_power: the packet for {name} could not be sent"
                             f"{f' to {broadcast}' if broadcast else ''}: {error.strerror or error}") from None
-        if debug:
+        if "debug" in names:
             print(*(f"condor_power: {name}: sent to {place}" for place in sent), sep="\n", file=sys.stderr)
     return 0
 

@@ -82,6 +82,7 @@ def test_machines_of_ads_are_woken_once_each(run: Run, sent: list[tuple[str, str
     (("-m", MAC, "-p", "\u0663"), "", "a port is a number"),
     (("-m", MAC, "file"), "", "name one machine"),
     (("a", "b"), "", "name one machine"),
+    (("-i", "-m", MAC), ad("m", MAC), "name one machine"),
     (("/nonexistent/ad",), "", "/nonexistent/ad: No such file"),
     ((), "", "standard input has no ad"),
     ((), "Machine = (\n", "standard input: "),
