@@ -15,6 +15,7 @@ from twisted.internet.threads import deferToThread
 from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_query import JobPage
+from condor_actors.daemons.schedd.history_filter import NeededLines
 from condor_actors.messages.queue import JobsPage, QueryJobs
 from condor_actors.numerals import job_numbers, numeral
 from condor_actors.store.queue_store import HistoryReader, HistoryRow
@@ -76,17 +77,20 @@ def history_page(reader: HistoryReader, question: QueryJobs, sight: JobSight) ->
     constraint = parse_expression(question.constraint) if question.constraint else None
     since_id, since = _since(question.since)
     found = JobPage(question, PAGE_JOBS, constraint)
+    needed = NeededLines((each for each in (constraint, since) if each is not None), question.projection)
+    has_to_be_read = constraint is not None or since is not None or bool(question.projection)
     for row in reader.rows(question.ids, question.owner.partition("@")[0], max(0, int(found.after or 0))):
         ad = None
-        is_partly_seen = not sight.sees_all_of(row.owner)
-        if constraint is not None or since is not None or question.projection or is_partly_seen:
-            ad = sight.whole(ClassAd.from_bytes(row.cluster_ad + row.ad), row.owner)
+        if has_to_be_read:
+            ad = sight.whole(needed.ad(row.cluster_ad, row.ad), row.owner)
         if _is_end(row, ad, since_id, since):
             break
         if constraint is None or (ad is not None and is_true(constraint.evaluate(ad))):
-            text = ad.to_bytes() if ad is not None and is_partly_seen else row.cluster_ad + row.ad
+            text = row.cluster_ad + row.ad
             if question.projection and ad is not None:
                 text = ad.project(question.projection).to_bytes()
+            elif not sight.sees_all_of(row.owner):
+                text = sight.whole(ClassAd.from_bytes(text), row.owner).to_bytes()
             if found.add(text):
                 break
         if found.looked():

@@ -124,6 +124,24 @@ def test_a_disk_that_is_full_is_no_fault_of_the_schedd(store: QueueStore) -> Non
     assert len(store.load().jobs) == 100
 
 
+@pytest.mark.parametrize(("ids", "owner", "before", "count"), [
+    (((7, 3),), "", 0, 1), (((7, -1),), "", 0, 10), (((7, 3), (9, -1), (999999, 0)), "", 0, 11),
+    (((7, 3),), "ann", 0, 1), (((7, 3),), "bob", 0, 0), (((7, 3), (9, -1)), "ann", 3000, 11), ((), "rare", 0, 10),
+    ((), "rare", 2000, 10), ((), "nobody", 0, 0), (((1 << 70, 0),), "", 0, 0),
+])
+def test_what_is_asked_of_the_history_is_found_without_looking_at_the_rest(
+        store: QueueStore, ids: tuple[tuple[int, int], ...], owner: str, before: int, count: int) -> None:
+    owners = {number: "rare" if number == 100 else "ann" for number in range(1, 401)}
+    store.commit([ArchiveJob(number, proc, owners[number], 1, float(number), b"ProcId = 1\n", b"Cmd = 1\n")
+                  for number in owners for proc in range(10)])
+    reader = store.history()
+    steps: list[None] = []
+    reader._connection.set_progress_handler(lambda: steps.append(None), 1)
+    assert len(list(reader.rows(ids, owner, before))) == count
+    assert len(steps) < 1000, "4000 jobs take more than 20,000"
+    reader.close()
+
+
 def test_notices_are_dropped_when_confirmed(store: QueueStore) -> None:
     store.commit([SaveNotice(name, "ann", 1, 0, -1, 5, 1.0, b"") for name in ("a", "b", "c")])
     store.commit((DropNotices(("a", "c")),))

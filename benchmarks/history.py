@@ -1,0 +1,96 @@
+"""Questions of a long history: ``python benchmarks/history.py [--jobs 300000] [--folder DIR]``.
+
+A queue's file is filled with jobs that have ended, a hundred in a cluster, each with some 110 attributes and a tenth
+of a percent of them a rare user's.  Then the questions of ``condor_history`` are answered as the schedd's worker does
+it, page after page, each with a connection of its own.  Seconds are of the processor, and beside them those that
+passed.  Conditions that begin with ``eval`` have every ad read as a whole, as all conditions once had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from condor_actors.cores.schedd.job_attributes import JobSight
+from condor_actors.cores.schedd.queue_operations import ArchiveJob
+from condor_actors.daemons.schedd.history import history_page
+from condor_actors.messages.queue import QueryJobs
+from condor_actors.store.queue_store import QueueStore
+
+OF_CLUSTER = 100
+BEGAN_S = 1_700_000_000
+SHARED = "".join(f'Shared{number} = "what all jobs of the cluster have, {number}"\n' for number in range(60)).encode()
+FAILED = "ExitCode != 0"
+SUMS = ("Owner", "JobStatus", "RemoteUserCpu", "RemoteWallClockTime")
+
+
+def job(cluster: int, proc: int, serial: int) -> ArchiveJob:
+    """A job that has ended; every 97th failed."""
+    lines = [f"ClusterId = {cluster}", f"ProcId = {proc}", "JobStatus = 4", f"ExitCode = {int(serial % 97 == 0)}",
+             f"CompletionDate = {BEGAN_S + serial}", f"RemoteWallClockTime = {serial % 1000}.5",
+             f"RemoteUserCpu = {serial % 900}.25", f'RemoteHost = "slot{serial % 20}@m{serial % 100}"',
+             *(f"Own{number} = {serial + number}" for number in range(40)), ""]
+    owner = "rare" if cluster % 1000 == 7 else f"user{cluster % 20}"
+    return ArchiveJob(cluster, proc, owner, 1, float(BEGAN_S + serial), "\n".join(lines).encode(),
+                      f'Owner = "{owner}"\n'.encode() + SHARED)
+
+
+def fill(store: QueueStore, jobs: int) -> None:
+    """So many ended jobs."""
+    for first in range(0, jobs, 20_000):
+        store.commit([job(1 + serial // OF_CLUSTER, serial % OF_CLUSTER, serial)
+                      for serial in range(first, min(jobs, first + 20_000))])
+
+
+def ask(store: QueueStore, **question: Any) -> int:
+    """All pages of an answer; how many ads."""
+    sight = JobSight(frozenset(), lambda owner: True)
+    cursor, count = "", 0
+    while True:
+        reader = store.history()
+        page = history_page(reader, QueryJobs(source="history", cursor=cursor, **question), sight)
+        reader.close()
+        count += len(page.ads)
+        cursor = page.cursor
+        if not cursor:
+            return count
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=300_000)
+    parser.add_argument("--folder", type=Path, default=None)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        store = QueueStore(Path(name))
+        fill(store, given.jobs)
+        size = sum(path.stat().st_size for path in Path(name).iterdir()) / 1e6
+        print(f"{given.jobs:,} jobs, {size:,.0f} MB")
+        middle = given.jobs // OF_CLUSTER // 2
+        for what, question in (
+            ("one job", {"ids": ((middle, 5),)}),
+            ("three jobs and a cluster", {"ids": ((middle, 5), (2, 0), (3, 99), (middle + 1, -1))}),
+            ("a rare user's last ten", {"owner": "rare", "limit": 10}),
+            ("all failed ones, three attributes",
+             {"constraint": FAILED, "projection": ("ClusterId", "ProcId", "RemoteHost")}),
+            ("… with whole ads", {"constraint": f'eval("true") && {FAILED}',
+                                  "projection": ("ClusterId", "ProcId", "RemoteHost")}),
+            ("four attributes of all", {"projection": SUMS}),
+            ("… with whole ads", {"constraint": 'eval("true")', "projection": SUMS}),
+        ):
+            began, began_wall = time.process_time(), time.perf_counter()
+            count = ask(store, **question)
+            print(f"{what:35} {count:9,} ads {time.process_time() - began:9.4f} s of the processor, "
+                  f"{time.perf_counter() - began_wall:9.4f} s", flush=True)
+        store.close()
+
+
+if __name__ == "__main__":
+    main()
