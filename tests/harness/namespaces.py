@@ -102,6 +102,18 @@ class Wire:
         finally:
             ip("-n", self.hub, "link", "set", port, "master", "br0")
 
+    @contextmanager
+    def slow(self, guest: Machine, rate: str) -> Iterator[None]:
+        """Meanwhile a guest of this wire gets no more from the others than a rate of tc's, such as ``16mbit``."""
+        port = f"{guest.wire.tag}y{self.guests.index(guest)}"
+        words = ["tc", "-n", self.hub, "qdisc"]
+        subprocess.run([*words, "replace", "dev", port, "root", "tbf", "rate", rate, "burst", "64k",
+                        "latency", "200ms"], check=True, capture_output=True)
+        try:
+            yield
+        finally:
+            subprocess.run([*words, "del", "dev", port, "root"], check=True, capture_output=True)
+
     def logs(self, lines: int = 12) -> str:
         """The ends of all machines' logs."""
         return "\n".join(f"=== {machine.name}\n{machine.logs(lines)}" for machine in self.machines)

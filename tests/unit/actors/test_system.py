@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+import msgpack
 import pytest
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -15,6 +17,7 @@ from condor_actors.messages.envelope import (
     AskFailed,
     Delivery,
     Done,
+    Envelope,
     Identity,
     Level,
     PeerDown,
@@ -22,7 +25,7 @@ from condor_actors.messages.envelope import (
     Refused,
     TimerFired,
 )
-from tests.harness.local_post import LocalNetwork
+from tests.harness.local_post import LocalNetwork, LocalPost
 from tests.unit.actors.two_systems import HERE, THERE, Echo, Say, two
 
 
@@ -322,3 +325,30 @@ def test_a_timer_cancelled_in_the_moment_it_runs_out_is_not_heard(net: LocalNetw
     probe.on_message = lambda delivery: probe.context.cancel_timer("x")
     net.run(5.0)
     assert probe.messages == [Say(text="cancel")]
+
+
+@pytest.mark.parametrize("is_answer", [False, True])
+@pytest.mark.parametrize(("change", "said"), [
+    ({"version": 2}, "unknown message 'test.Say' version 2"), ({"kind": "test.New"}, "unknown message 'test.New'"),
+    ({"body": msgpack.packb({"text": "new", "data": b"", "since_s": 1.0})}, "unknown field 'since_s'"),
+    ({"body": msgpack.packb({"text": 7, "data": b""})}, "test.Say.text")])
+def test_what_a_peer_of_another_version_says_is_refused_by_itself(
+        net: LocalNetwork, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], said: str, is_answer: bool) -> None:
+    """The link stays, and what both understand is answered before and after."""
+    _, b, probe = two(net)
+    carry = net.carry
+
+    def altered(link: Any, sender: LocalPost, envelope: Envelope) -> None:
+        carry(link, sender, attrs.evolve(envelope, **change) if bool(envelope.in_reply_to) is is_answer else envelope)
+
+    for text in ("before", "new", "after"):
+        with monkeypatch.context() as patch:
+            if text == "new":
+                patch.setattr(net, "carry", altered)
+            probe.ask(THERE, Say(text=text))
+            net.run()
+    first, refused, last = probe.answers
+    assert (first, last) == (Say(text="BEFORE"), Say(text="AFTER"))
+    assert (refused.code, said in refused.text) == ("malformed", True), refused
+    assert b.actor("echo").heard == (["before", "new", "after"] if is_answer else ["before", "after"])
+    assert list(net.posts["<b:1>"].links) == ["in:1"]
