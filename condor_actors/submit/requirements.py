@@ -10,7 +10,8 @@ clause                       when
 ``TARGET.Memory``            ``>= RequestMemory``
 ``TARGET.Cpus``              more than one is asked for
 ``TARGET.<tag>``             for each Request<tag>; through ``Require<tag>`` where there is one
-``HasFileTransfer``          files must travel; *or* ``FileSystemDomain`` for ``IF_NEEDED``
+``HasFileTransfer``          files must travel; *or* ``FileSystemDomain`` for ``IF_NEEDED``, unless some are at URLs,
+                             which are fetched and sent by transfers alone
 ``HasJobTransferPlugins``    the job brings transfer plugins; ``HasFileTransferPluginMethods`` for each other URL
 ``FileSystemDomain``         ``should_transfer_files = NO``
 ``HasJobDeferral``           deferral or cron times
@@ -191,7 +192,7 @@ def _files(context: BuildContext, spoken: frozenset[str]) -> list[str]:
     if own and "hasjobtransferplugins" not in spoken:
         needed.append("TARGET.HasJobTransferPlugins")
     travel = f"({' && '.join(needed)})"
-    if should == "IF_NEEDED" and "filesystemdomain" not in spoken:
+    if should == "IF_NEEDED" and "filesystemdomain" not in spoken and not urls_of(context):
         return [f"({same_domain} || {travel})"]
     return [travel]
 

@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 from condor_actors.actors import CoreActor
 from condor_actors.actors.workers import NoAnswer
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, unparse
+from condor_actors.cores.shadow.files_travel import files_travel
 from condor_actors.cores.shadow.shadow_checkpoint import KeepCheckpoint
 from condor_actors.cores.shadow.shadow_events import (
     BlobsFailed,
@@ -131,13 +132,7 @@ class Shadow(CoreActor):
         return ShadowRun(order, job, key)
 
     def _wants_transfer(self, job: ClassAd, domain: str) -> bool:
-        should = job.get_str("ShouldTransferFiles", "IF_NEEDED").upper()
-        if should == "IF_NEEDED":
-            if self._edges.owner_uid == 0:
-                return True  # nobody runs as root: the job could not use root's files in place
-            theirs = self._slot.get_str("FileSystemDomain")
-            return not theirs or theirs != job.get_str("FileSystemDomain", domain)
-        return should == "YES"
+        return files_travel(job, self._slot, domain, of_root=self._edges.owner_uid == 0)
 
     def started(self) -> None:
         """Begin."""

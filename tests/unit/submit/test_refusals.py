@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.classads import ClassAd
+from condor_actors.classads import ClassAd, requirements_hold
 from condor_actors.cores.submit_commands import COMMANDS, Standing, objection
 from condor_actors.submit import SubmitError
 from condor_actors.submit.keywords import SIMPLE
@@ -291,6 +291,18 @@ def test_objects_need_machines_that_speak_https() -> None:
     assert job.get_str("WantTransferPluginMethods") == "https"
     assert 'stringListIMember("https",TARGET.HasFileTransferPluginMethods)' in str(job.expression("Requirements"))
     assert (job.get_str("EC2AccessKeyId"), job.get_str("EC2SecretAccessKey")) == ("id", "secret")
+
+
+def test_a_shared_disk_does_not_replace_the_plugin_for_a_url() -> None:
+    """A machine with the same disk and without the plugin matched, and the job began without its input."""
+    text = f"{START}should_transfer_files = IF_NEEDED\n"
+    (job,) = jobs_of(f"{text}transfer_input_files = osdf://store/part\nqueue\n", world())
+    near = {"HasFileTransfer": True, "FileSystemDomain": job.evaluate("FileSystemDomain"), "Arch": "X86_64",
+            "OpSys": "LINUX", "Disk": 1 << 30, "Memory": 1 << 20}
+    assert not requirements_hold(job, ClassAd({**near, "HasFileTransferPluginMethods": "http,https"}), 0.0)
+    assert requirements_hold(job, ClassAd({**near, "HasFileTransferPluginMethods": "https,osdf"}), 0.0)
+    (job,) = jobs_of(f"{text}transfer_input_files = /bin/true\nqueue\n", world())
+    assert requirements_hold(job, ClassAd({**near, "HasFileTransfer": False}), 0.0)
 
 
 def test_a_level_for_a_log_that_the_job_does_not_have() -> None:
