@@ -312,6 +312,8 @@ void walk_tree(struct request *request)
     uid_t to = order->kind == GIVE ? order->uid : policy->pool_uid;
     int error = order->kind == REMOVE && order->text[0]
                     ? remove_entry(request->descriptors[0], order->text)
+                : order->kind == MEASURE
+                    ? measure(request->descriptors[0], order->uid, order->text, &size)
                     : walk(request->descriptors[0], order->kind, from, to, group, &size);
     done(request, error, size, error ? "not everything in it" : "", -1);
 }

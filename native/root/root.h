@@ -34,6 +34,7 @@ enum {
     NAMES_S = 20,     /* how long the user database may take to answer about an account */
     WALK_S = 600,     /* how long a walk through a tree of files may take */
     DEEPEST = 500,    /* how deep a tree is walked */
+    MOST_OPEN = 100000, /* how many descriptors of processes one order looks at */
     LAUNCH_FAILED = 127,
 };
 
@@ -148,7 +149,11 @@ int signal_process(const struct request *request, const char **reason);
 int watch_device(const struct request *request, int64_t *number, const char **reason);
 
 /* tree.c */
-int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *blocks);
+int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *kib);
+int measure(int top, uid_t uid, const char *pids, int64_t *kib);
 int remove_entry(int folder, const char *name);
+
+/* deleted.c */
+int64_t deleted_blocks(const char *pids, uid_t uid, const dev_t devices[2]);
 
 #endif

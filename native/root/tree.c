@@ -20,6 +20,7 @@ struct walk {
     uid_t from, to;
     gid_t group;
     int64_t blocks;
+    dev_t files; /* the device of a file in it: below layers another one than the folders' */
     unsigned moved;
 };
 
@@ -106,6 +107,8 @@ static int one(struct walk *walk, int folder, const char *name, int depth)
         return error;
     }
     walk->blocks += facts.st_blocks;
+    if (S_ISREG(facts.st_mode))
+        walk->files = facts.st_dev;
     if (S_ISDIR(facts.st_mode)) {
         if (walk->kind == REMOVE && unlinkat(folder, name, AT_REMOVEDIR) == 0) {
             close(thing);
@@ -134,28 +137,49 @@ static int one(struct walk *walk, int folder, const char *name, int depth)
 }
 
 /* An errno, or 0.  The folder itself changes its owner last; it is never removed, its own folder is not ours. */
-int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *blocks)
+static int walk_all(struct walk *walk)
 {
+    const enum kind kind = walk->kind;
+    const int top = walk->top;
     struct stat facts;
     if (fstat(top, &facts) < 0 || !S_ISDIR(facts.st_mode))
         return ENOTDIR;
-    struct walk walk = {.top = top, .kind = kind, .from = from, .to = to, .group = group};
+    walk->files = facts.st_dev;
     if (kind != MEASURE && (facts.st_mode & 0700) != 0700)
         (void)!fchmod(top, (facts.st_mode & 07777) | 0700);
     int error;
     unsigned moved;
     do {
-        moved = walk.moved;
+        moved = walk->moved;
         int folder = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (folder < 0)
             return errno;
-        error = inside(&walk, folder, 0);
-    } while (walk.moved != moved);
+        error = inside(walk, folder, 0);
+    } while (walk->moved != moved);
     if (kind == GIVE || kind == TAKE) {
-        int problem = change_owner(&walk, top, &facts);
+        int problem = change_owner(walk, top, &facts);
         error = error ? error : problem;
     }
-    *blocks = walk.blocks / 2;
+    return error;
+}
+
+int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *kib)
+{
+    struct walk walk = {.top = top, .kind = kind, .from = from, .to = to, .group = group};
+    int error = walk_all(&walk);
+    *kib = walk.blocks / 2;
+    return error;
+}
+
+/* What is in it, and what those of the account's processes have deleted and keep open that PIDS names. */
+int measure(int top, uid_t uid, const char *pids, int64_t *kib)
+{
+    struct walk walk = {.top = top, .kind = MEASURE, .from = uid, .to = uid};
+    int error = walk_all(&walk);
+    struct stat facts;
+    if (*pids && fstat(top, &facts) == 0)
+        walk.blocks += deleted_blocks(pids, uid, (const dev_t[]){facts.st_dev, walk.files});
+    *kib = walk.blocks / 2;
     return error;
 }
 

@@ -78,3 +78,15 @@ def test_a_job_that_fills_the_disk_at_once_is_held_and_no_other_is(small_disk: P
 def test_a_job_that_fails_on_the_disk_that_it_has_filled_is_held(small_disk: PersonalPool) -> None:
     cluster = small_disk.submit(script(small_disk, "fails", "cat /dev/zero > large\nexit 1"))
     held_for_disk(small_disk, cluster)
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("nameless", "exec 3> hidden\nrm hidden\nhead -c 40000000 /dev/zero >&3\nsleep 1000"),
+    ("removed", "rm -f _condor_stdout\nhead -c 40000000 /dev/zero\nsleep 1000"),
+])
+def test_a_job_that_fills_a_deleted_file_is_held_with_the_numbers(small_disk: PersonalPool, name: str,
+                                                                  text: str) -> None:
+    cluster = small_disk.submit(f"output = {name}.out\n" + script(small_disk, name, text))
+    assert "MB of disk on slot" in held_for_disk(small_disk, cluster)
+    (job,) = small_disk.jobs(str(cluster))
+    assert job["DiskUsage"] > 32 << 10

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import select
 import shutil
 import socket
 import stat
@@ -328,6 +329,40 @@ def test_a_prepared_folder_is_given_and_taken_back(helper: Helper, folder: Path)
         assert helper.order(TAKE, ALICE, descriptors=[descriptor]).error == 0
         assert {(path.lstat().st_uid, path.lstat().st_gid) for path in found} == {(POOL, POOL)}
     assert os.stat("/etc/shadow").st_uid == 0
+
+
+HOLDS = """
+import os, sys
+name, memory = sys.argv[1:]
+for path, wanted in ((name, 512), (memory, 2048)):
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    os.dup(file)
+    os.write(file, bytes(wanted << 10))
+    os.unlink(path)
+print("holds", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_an_account_has_deleted_and_keeps_open_is_measured_once(helper: Helper, folder: Path) -> None:
+    """By the account's own rights: another account's processes are not looked into, and memory is no disk."""
+    top = owned(folder / "box", ALICE, None, 0o700)
+    command = ["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}", "--clear-groups", *python_for_all().words, "-c",
+               HOLDS, str(top / "large"), f"/dev/shm/condor-{os.getpid()}"]
+    with opened(top) as descriptor, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        with program.stdin:
+            assert select.select([program.stdout], [], [], 60)[0]
+            assert program.stdout.readline() == b"holds\n"
+            pids = f"{program.pid} {program.pid} 1 4294967295 {os.getpid()}"
+            assert helper.order(MEASURE, ALICE, descriptors=[descriptor]).value < 512
+            assert 512 <= helper.order(MEASURE, ALICE, pids, [descriptor]).value < 1024
+            assert helper.order(MEASURE, ALICE, "what is no number", [descriptor]).value < 512
+            assert helper.order(MEASURE, BOB, pids, [descriptor]).value < 512
+            inner = owned(top / "inner", ALICE, None, 0o700)
+            with opened(inner) as below:  # a folder without a file in it tells the device as well
+                assert 512 <= helper.order(MEASURE, ALICE, pids, [below]).value < 1024
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ files are looked through, beside the reactor and one run at a time.  A run is to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -24,6 +24,7 @@ __all__ = ["DiskWatch"]
 @attrs.frozen
 class _Run:
     sandbox: Sandbox
+    pids: Callable[[], Collection[int]]
     used: Callable[[int], Any]
     stands: Callable[[bool], Any]
 
@@ -42,16 +43,17 @@ class DiskWatch:
         self._call: Any = None
         self._asking = False
 
-    def begin(self, run_id: str, limit_kib: int, sandbox: Sandbox, used: Callable[[int], Any],
-              stands: Callable[[bool], Any]) -> None:
+    def begin(self, run_id: str, limit_kib: int, sandbox: Sandbox, pids: Callable[[], Collection[int]],
+              used: Callable[[int], Any], stands: Callable[[bool], Any]) -> None:
         """Watch a run whose program begins.
 
         Args:
             run_id, limit_kib, sandbox: the run, what it may use, and where.
+            pids: gives its processes, which may keep files open that no folder shows.
             used: is told how many KiB it uses.
             stands: is told whether it is to stand still.
         """
-        self._runs[run_id] = _Run(sandbox, used, stands)
+        self._runs[run_id] = _Run(sandbox, pids, used, stands)
         self._pace.begin(run_id, limit_kib, self._now_s())
         self._look_in(0.0)
 
@@ -102,8 +104,8 @@ class DiskWatch:
         if self._call is None:
             self._look_in(look.again_s)
         if look.run_id:
-            began_s = self._now_s()
-            self._edges.in_thread(self._runs[look.run_id].sandbox.size_kib).addBoth(
+            began_s, run = self._now_s(), self._runs[look.run_id]
+            self._edges.in_thread(run.sandbox.size_kib, run.pids()).addBoth(
                 self._looked, look.run_id, free_kib, began_s)
 
     def _looked(self, used_kib: Any, run_id: str, free_kib: int, began_s: float) -> None:

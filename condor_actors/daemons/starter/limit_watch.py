@@ -51,8 +51,8 @@ class LimitWatch:
             starter.context.set_timer("watch", WATCH_S)
         if starter.edges.settings.enforce_disk and starter.sandbox is not None:
             starter.edges.disk.begin(
-                starter.run_id, claim.disk_kib, starter.sandbox, used=starter.context.as_turn(self._uses),
-                stands=starter.context.as_turn(self._stand))
+                starter.run_id, claim.disk_kib, starter.sandbox, pids=starter.pids,
+                used=starter.context.as_turn(self._uses), stands=starter.context.as_turn(self._stand))
         if claim.limits_told:
             return
         claim.limits_told = True

@@ -469,9 +469,13 @@ class Starter(Actor):
         return Usage(user_cpu_s=user_s, system_cpu_s=system_s, wall_s=wall_s, memory_kib=measured.memory_kib,
                      peak_memory_kib=peak, disk_kib=before.disk_kib, processes=measured.processes)
 
+    def pids(self) -> list[int]:
+        """The processes of the run that live."""
+        return self.processes.pids() if self.processes is not None else []
+
     def _measure(self) -> None:
         if self.core.state in jr.ALIVE and self.sandbox is not None:
-            self.context.defer_to_turn(self.edges.in_thread(self.sandbox.size_kib), self._measured)
+            self.context.defer_to_turn(self.edges.in_thread(self.sandbox.size_kib, self.pids()), self._measured)
 
     def _measured(self, disk_kib: Any) -> None:
         if self.core.state not in jr.ALIVE:

@@ -21,7 +21,7 @@ import stat
 import struct
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 from twisted.python.threadable import isInIOThread
@@ -34,6 +34,7 @@ MAGIC = 0x544F4F52
 READY, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE, PROGRAM, WATCH = range(1, 11)
 ANY_KIND, NO_LINKS = 1, 2
 OWN_PIDS = 1
+TEXT_BYTES = 4096
 ORDER = struct.Struct("<IIQIIIiII4096s")
 ANSWER = struct.Struct("<IIQiIq232s")
 SHEET = struct.Struct("<IIII16i")
@@ -136,9 +137,14 @@ class RootHelper:
         """Remove, as an account, what is in an open folder: all of it, or the entry with this name."""
         self._order(REMOVE, uid, (folder,), name)
 
-    def measure(self, uid: int, folder: int) -> int:
-        """The disk space that the tree below an open folder takes, in KiB."""
-        return self._order(MEASURE, uid, (folder,)).value
+    def measure(self, uid: int, folder: int, pids: Collection[int] = ()) -> int:
+        """The disk space, in KiB, of the tree below an open folder, and of the files on its disk that the account's
+        processes, of ``pids``, have deleted and keep open; of more processes than an order names, the last ones are
+        left out."""
+        text = " ".join(map(str, pids))
+        if len(text) >= TEXT_BYTES:
+            text = text[:text.rindex(" ", 0, TEXT_BYTES)]
+        return self._order(MEASURE, uid, (folder,), text).value
 
     def program(self, name: str, output: int, *, uid: int = 0, variables: Mapping[str, str] | None = None) -> int:
         """Start a program of the policy's; returns its pid: it is this process's child.
@@ -165,7 +171,7 @@ class RootHelper:
     def _order(self, kind: int, uid: int, descriptors: Sequence[int], text: str = "", *, flags: int = 0, mode: int = 0,
                number: int = 0, extra: int = 0) -> _Answer:
         raw = os.fsencode(text)
-        if len(raw) >= 4096:
+        if len(raw) >= TEXT_BYTES:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), text)
         on_reactor = isInIOThread()
         with self._lock:

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from condor_actors.machine.privilege.helper import RootHelper, process_helper
 from condor_actors.machine.run.confinement import reachable
+from condor_actors.machine.run.deleted_files import deleted_kib
 from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.machine.run.users import Account, acting_as, open_as
 from condor_actors.messages.manifest import FileEntry
@@ -383,13 +384,13 @@ class Sandbox:
         with acting_as(self.me()):
             return self._open(path)
 
-    def size_kib(self) -> int:
-        """Disk space in use, following nothing."""
+    def size_kib(self, pids: Collection[int] = ()) -> int:
+        """Disk space in use, following nothing: of what is there, and of what ``pids`` have deleted and keep open."""
         helper = process_helper() if self.lent else None
         if helper is not None and self.account is not None:
             with opened_folder(self.path) as folder:
-                return helper.measure(self.account.uid, folder)
-        total = 0
+                return helper.measure(self.account.uid, folder, pids)
+        total = 2 * deleted_kib(pids, self.path, self._me().uid) if pids else 0
         waiting = [self.path]
         with acting_as(self.me()):
             while waiting:

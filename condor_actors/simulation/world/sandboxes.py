@@ -124,8 +124,8 @@ class SimulatedSandbox:
                 outputs.add(name, files[name])
         return outputs
 
-    def size_kib(self) -> int:
-        """Disk space in use."""
+    def size_kib(self, pids: Collection[int] = ()) -> int:
+        """Disk space in use; the simulation's processes keep nothing open."""
         return self._machine.written_kib(self.path)
 
     def read(self, path: str, offset: int, max_bytes: int) -> tuple[int, bytes, int]:
