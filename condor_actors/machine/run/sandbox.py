@@ -390,7 +390,7 @@ class Sandbox:
         if helper is not None and self.account is not None:
             with opened_folder(self.path) as folder:
                 return helper.measure(self.account.uid, folder, pids)
-        total = 2 * deleted_kib(pids, self.path, self._me().uid) if pids else 0
+        total = 2 * deleted_kib(pids, self.path, self.me().uid) if pids else 0
         waiting = [self.path]
         with acting_as(self.me()):
             while waiting:
