@@ -62,7 +62,7 @@ def _look_into(pid: int, mounts: dict[str, str], wanted: str, uid: int, most: in
 
 
 def _look_at(link: str, mounts: dict[str, str], wanted: str, uid: int, found: dict[tuple[int, int], int]) -> None:
-    """Add one file: held as a place, so that it is what is asked, whatever the process does to its descriptor."""
+    """Add one file: held as a place, it stays the same file, whatever the process does to its descriptor."""
     held = os.open(link, os.O_PATH | os.O_CLOEXEC)
     try:
         if mounts.get(_mount_of("self", str(held))) == wanted:
