@@ -40,6 +40,10 @@ def trust_everybody(identity: Identity, level: Level) -> bool:
     return True
 
 
+def leave_it() -> None:
+    """The collector goes on as always."""
+
+
 @attrs.frozen(kw_only=True)
 class World:
     """The edges of a daemon.
@@ -57,6 +61,7 @@ class World:
         witness: sees what becomes of the messages of others; None: nobody does.
         tell_span: takes the spans of jobs' traces; None: there are none.
         exhausted: called with the name of an actor that crashed too often; ends the process.
+        set_aside: has Python's cyclic collector pass over all that is there now, which will stay for long.
         processes, readings, stores, blobs, mail, host, programs: providers of floor 3, each with the Protocol of its
             package; None where a daemon does not need it.
     """
@@ -73,6 +78,7 @@ class World:
     authorize: Callable[[Identity, Level], bool] = trust_everybody
     witness: Witness | None = None
     tell_span: Callable[[Any], None] | None = None
+    set_aside: Callable[[], None] = leave_it
     exhausted: Callable[[str], None] = exit_process
     processes: Any = None
     readings: Any = None

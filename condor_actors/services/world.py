@@ -6,6 +6,7 @@ this machine only, over its UNIX socket.
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import secrets
@@ -176,7 +177,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
                                   partners=post.partners)
     spans = span_sender(config, name, reactor) if name in TRACED else None
     world = World(reactor_time=reactor, wall_clock=SteadyClock(), random=random, post=post, log=log,
-                  authorize=authorization.allows, witness=witness, tell_span=spans)
+                  authorize=authorization.allows, witness=witness, tell_span=spans, set_aside=gc.freeze)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization, spans=spans,
                      listens_locally=listens_locally, listens_publicly=listens_publicly)
 

@@ -33,6 +33,8 @@ MOST_GONE = 1000
 """Records that are gone and still listed, beside as many as are there."""
 PRIVATE_ATTRIBUTES = frozenset({"capability", "claimid", "claimids", "childclaimids", "pairedclaimid", "transferkey"})
 """Never kept in the public part of an ad, no matter who put them there."""
+NOTHING = ClassAd()
+"""What a record that is gone says."""
 
 
 class TooManyAds(ValueError):
@@ -50,7 +52,7 @@ class AdRecord:
         heard_s, expires_s: wall clock.
         host: of the machine that sent it, by its certificate; empty: this one.
         due_s: when it is looked at whether it has expired.
-        gone: whether it is in no table any more.
+        gone: whether it is in no table any more; what it said is forgotten then, though lists may have it for a while.
     """
 
     ad_kind: AdKind
@@ -195,6 +197,7 @@ class AdTable:
         record.gone = True
         self._leave_daemon(record)
         self.totals.count(kind, record.ad, -1)
+        record.data, record.ad, record.private = b"", NOTHING, b""
         numbered = self._numbered[kind]
         if len(numbered) > 2 * len(self.tables[kind]) + MOST_GONE:
             self._numbered[kind] = [each for each in numbered if not each.gone]

@@ -7,8 +7,10 @@ questions about the history, which a worker thread answers on a connection of it
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,20 @@ __all__ = ["ScheddDaemon", "make_daemon"]
 INBOX_LIMIT = 20_000
 
 
+@contextmanager
+def uncollected(set_aside: Callable[[], None]) -> Iterator[None]:
+    """Meanwhile Python's cyclic collector rests, and then passes over what was made: it stays, and looking through it
+    again and again while a queue of a million jobs grows takes a third as long as making it."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+        set_aside()
+    finally:
+        if was_on:
+            gc.enable()
+
+
 class ScheddDaemon:
     """See ``docs/architecture.md``, "The edges of a daemon"."""
 
@@ -67,7 +83,9 @@ class ScheddDaemon:
         self._edges.records.archived(operations)
 
     def _make_core(self) -> ScheddCore:
-        core = ScheddCore(self._settings, self._edges.store.load(), self._world.random, self._started_s, self._version)
+        with uncollected(self._world.set_aside):
+            core = ScheddCore(self._settings, self._edges.store.load(), self._world.random, self._started_s,
+                              self._version)
         self._lives += 1
         core.demand.site_ads = self._site.ads
         core.context.queue.changes.life = f"{self._started_s:.3f}-{self._lives}"

@@ -73,6 +73,18 @@ def test_what_comes_and_goes_leaves_nothing() -> None:
     assert not table._of_daemon
 
 
+def test_what_is_gone_keeps_no_ad_while_lists_still_name_it() -> None:
+    table = AdTable()
+    record, _ = table.update(AdKind.SLOT, slot(1), b"ClaimId = 1\n", now_s=0.0, lifetime_s=LIFE_S)
+    assert table.invalidate(AdKind.SLOT, ("slot1@m",), "") == [record]
+    assert table._numbered[AdKind.SLOT] == [record] == [each[2] for each in table._expiring]
+    assert (record.key, record.data, record.private, len(record.ad.own)) == ("slot1@m", b"", b"", 0)
+    again, is_new = table.update(AdKind.SLOT, slot(1), b"", now_s=1.0, lifetime_s=LIFE_S)
+    assert is_new
+    assert names(table) == ["slot1@m"]
+    assert again.ad.get_int("Cpus") == 2
+
+
 def test_a_renewal_for_less_and_then_for_what_it_had() -> None:
     table = AdTable()
     for lifetime_s in (100.0, 50.0, 100.0):
