@@ -75,6 +75,23 @@ class Workflows:
         path = self.folder / "all"
         return path.read_text().splitlines() if path.exists() else []
 
+    def kill(self, times: int, step: int) -> int:
+        """Kill DAGMan so often, whenever so many more lines were said; how often it was before the DAG ended."""
+        kills = 0
+        while kills < times:
+            before = len(self.said())
+            until(lambda before=before: ended(self.folder) or len(self.said()) >= before + step, self.out)
+            if ended(self.folder):
+                break
+            pid = until(lambda: ended(self.folder) or self.pid(), "the DAG runs")
+            if ended(self.folder):
+                break
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                kills += 1
+            until(lambda pid=pid: ended(self.folder) or not alive(pid), "it is dead")
+        return kills
+
     def pid(self) -> int:
         """The process that runs the DAG; 0: none does now."""
         with suppress(OSError, ValueError, IndexError):  # also while it is being written
@@ -382,6 +399,46 @@ def test_killed_twenty_times(dags: Workflows) -> None:
     runs = Counter(line.split()[0] for line in dags.said())
     expected = {f"n{node}": fails for node, fails in enumerate(failures(lines)) if node % 10 != 9}
     assert runs == Counter({name: fails + 1 for name, fails in expected.items()})
+
+
+@pytest.mark.parametrize(("splices", "nodes", "kills"), [
+    pytest.param(3, 10, 2, id="small"), pytest.param(10, 98, 20, id="thousand", marks=pytest.mark.soak)])
+def test_splices_with_failures_and_kills(dags: Workflows, splices: int, nodes: int, kills: int) -> None:
+    """Each node's successful run is there once: over retries, nodes that fail, kill -9 of DAGMan, and a rescue DAG."""
+    rng, files, top = random.Random(nodes), dict[str, str](), list[str]()
+    for splice in range(splices):
+        inside = [line for node in range(nodes)
+                  for line in node_of(rng, f"n{node}", node if node > 4 else 0)]
+        inside[1] = 'VARS n0 then="test -e mended"'  # fails until somebody mends it
+        files[f"part{splice}_dag"] = "\n".join(inside) + "\n"
+        top += [line for end in "ab" for line in node_of(rng, f"{end}{splice}", 0)]
+        top += [f"SPLICE S{splice} part{splice}.dag", f"PARENT a{splice} CHILD S{splice}",
+                f"PARENT S{splice} CHILD b{splice}"]
+    body = SAY.replace("echo $(JOB) $(RETRY) >> all; $(then:exit 0)", "$(then) && echo $(JOB) >> all")
+    folder = dags.begin("\n".join(top) + "\n", say_sub=body, **files)
+    names = [f"{end}{splice}" for end in "ab" for splice in range(splices)]
+    names += [f"S{splice}+n{node}" for splice in range(splices) for node in range(nodes)]
+
+    dags.submit("-maxjobs", "20")
+    killed = dags.kill(kills // 2, len(names) // (3 * kills))
+    assert dags.wait() == 1
+    assert (folder / "x.dag.rescue001").exists()
+    mended = Counter(dags.said())
+    assert not [name for name in mended if name.endswith("+n0") or name.startswith("b")]
+    (folder / "mended").touch()
+    (folder / "x.dag.metrics").unlink()
+    dags.submit("-maxjobs", "20")
+    killed += dags.kill(kills - killed, len(names) // (3 * kills))
+    assert dags.wait() == 0
+    assert killed >= kills // 2  # it may end before the last one
+    assert Counter(dags.said()) == Counter(names)
+
+
+def node_of(rng: random.Random, name: str, parents: int) -> list[str]:
+    """A node that succeeds at one of its attempts, and is the child of some of so many before it."""
+    fails = rng.choice([0, 0, 0, 1, 2])
+    lines = [f"JOB {name} say.sub", f'VARS {name} then="test $(RETRY) -ge {fails}"', f"RETRY {name} 2"]
+    return lines + [f"PARENT n{parent} CHILD {name}" for parent in rng.sample(range(parents), min(parents, 2))]
 
 
 def test_the_schedd_dies_and_the_machine_is_switched_off(dags: Workflows) -> None:
