@@ -6,6 +6,7 @@ from tests.mutants.mutation import Mutation
 
 _GANGS = "tests/unit/cores/schedd/test_gangs.py"
 _GATEWAY = "tests/unit/cores/gateway/test_gateway_cores.py"
+_FLOCKING = "tests/unit/cores/test_flocking.py"
 _LENDING = "tests/unit/cores/negotiator/test_lending.py"
 _DAG = "tests/unit/dag/test_run.py"
 _CHIRP = "tests/unit/daemons/shadow/test_chirp_files.py"
@@ -43,6 +44,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         '            return ""\n',
         why="a pool that was never admitted takes this pool's machines",
         killed_by=(f"{_LENDING}::test_a_pool_whose_terms_nobody_knows_gets_nothing",)),
+    Mutation(
+        "jobs-go-where-no-list-names", "condor_actors/cores/flocking.py",
+        "        return self._names(realm, job) and (judge",
+        "        return (judge",
+        why="FLOCK_BY_DEFAULT and FLOCK_COLLECTOR_HOSTS have no effect on the jobs of a submitter that has others",
+        killed_by=(f"{_FLOCKING}::test_jobs_name_pools_beside_the_defaults",)),
     Mutation(
         "no-penalty-for-taking-more", "condor_actors/cores/negotiator/lending.py",
         "        if now_s < loan.until_s:\n",
