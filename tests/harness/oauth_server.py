@@ -26,13 +26,17 @@ class Validator(RequestValidator):
     Attributes:
         refresh: the refresh tokens that count.
         access: the access tokens that were given, oldest first, with their scopes.
-        rotates: whether a refresh token counts once only.
+        used: the refresh tokens that were shown, oldest first.
+        rotates: whether each answer brings a new refresh token; the old one counts until the new one is shown, since
+            a client may die before it has written it down.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.refresh: dict[str, str] = {"refresh-of-alice": "alice"}
         self.access: list[tuple[str, str]] = []
+        self.used: list[str] = []
+        self.before: dict[str, str] = {}
         self.rotates = True
 
     def client_authentication_required(self, request: Any, *_: Any, **__: Any) -> bool:
@@ -63,8 +67,10 @@ class Validator(RequestValidator):
 
     def save_bearer_token(self, token: dict[str, Any], request: Any, *_: Any, **__: Any) -> None:
         with self.lock:
+            self.used.append(request.refresh_token)
             if self.rotates:
-                del self.refresh[request.refresh_token]
+                self.refresh.pop(self.before.pop(request.refresh_token, ""), None)
+                self.before[token["refresh_token"]] = request.refresh_token
                 self.refresh[token["refresh_token"]] = request.user
             self.access.append((token["access_token"], token.get("scope", "")))
 

@@ -69,7 +69,8 @@ def made() -> Iterator[Pool]:
 
 
 def test_a_refresh_token_becomes_access_tokens(made: Pool) -> None:
-    said = made.store("-s", "Box", content=json.dumps({"refresh_token": made.refresh_token()}))
+    original = made.refresh_token()
+    said = made.store("-s", "Box", content=json.dumps({"refresh_token": original}))
     assert said == "The refresh token of box is stored.\n"
     first = json.loads(made.pool.run("htcondor", "credential", "get", "oauth2", "--service", "box"))
     assert 0 <= first["expires_in"] <= LIFE_S
@@ -81,6 +82,8 @@ def test_a_refresh_token_becomes_access_tokens(made: Pool) -> None:
     again = until(lambda: (done := made.pool.tool("htcondor", "credential", "get", "oauth2", "--service", "box"),
                            done.stdout)[1], "a token of the daemon that was started again")
     assert json.loads(again)["access_token"] not in given
+    assert original in made.server.validator.used
+    assert made.server.validator.used[-1] != original
     assert f"box: refresh token of {ME}@" in made.pool.run("condor_store_cred", "query", "-s", "box")
 
 
@@ -244,7 +247,7 @@ def test_nothing_that_is_written_down_holds_a_secret(made: Pool) -> None:
     made.store("-s", "box", "-H", "watched", content=refresh)
     token = json.loads(made.pool.run("htcondor", "credential", "get", "oauth2", "--service", "box",
                                      "--handle", "watched"))["access_token"]
-    secrets = [refresh, token, STATIC, *made.server.validator.refresh, SECRET,
+    secrets = [refresh, token, STATIC, *made.server.validator.refresh, *made.server.validator.used, SECRET,
                *(token for token, _ in made.server.validator.access)]
     words = {word.encode() for secret in secrets for word in (secret, base64.b64encode(secret.encode()).decode())}
     files = [path for folder in ("log", "spool", "run") for path in (made.pool.dir / folder).rglob("*")
