@@ -42,7 +42,9 @@ condor.spool.ReadSpool                 read-spool           cluster_id proc_id p
 condor.spool.FinishSpooling            finish-spooling      cluster_id
 condor.interactive.TailJob             tail-job             cluster_id proc_id path
 condor.interactive.ConnectToJob        shell                cluster_id proc_id
+condor.interactive.ConnectToPort       connect-to-port      cluster_id proc_id port
 condor.interactive.OpenShell           open-shell           run_id
+condor.interactive.OpenPort            open-port            run_id port
 condor.interactive.ReadRunFile         read-run-file        run_id path
 condor.run.ActivateClaim               activate-claim       claim_id run_id
 condor.run.ReattachRun                 reattach-run         claim_id run_id

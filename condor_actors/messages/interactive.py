@@ -109,3 +109,80 @@ class ShellData:
     exit_code: int = -1
     rows: int = 0
     columns: int = 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing comes after it."""
+        return self.exit_code >= 0
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ConnectToPort:
+    """condor_ssh_to_job -L: open a connection to a port at which the job listens.
+
+    Answer: Done; then :class:`PortData` both ways.
+
+    Attributes:
+        shell_id: the connection's name, which the tool made up.
+        port: a TCP port of the job's machine.
+    """
+
+    KIND: ClassVar[str] = "condor.interactive.ConnectToPort"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+    proc_id: int
+    shell_id: str
+    port: int
+
+
+@message
+@attrs.frozen(kw_only=True)
+class OpenPort:
+    """Schedd → shadow → starter: as :class:`ConnectToPort`, for a run."""
+
+    KIND: ClassVar[str] = "condor.interactive.OpenPort"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    shell_id: str
+    port: int
+
+
+@message
+@attrs.frozen(kw_only=True)
+class PortData:
+    """Bytes of a connection to a job's port.
+
+    Attributes:
+        shell_id: the connection's name.
+        data: the next bytes.
+        taken: so many bytes of the other side's have been passed on since this was last said; each side sends at most
+            :data:`PORT_WINDOW_BYTES` that are not.
+        has_ended: no more bytes come from this side.
+        is_closed: the connection is over.
+        reason: why, where it failed.
+    """
+
+    KIND: ClassVar[str] = "condor.interactive.PortData"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    shell_id: str
+    data: bytes = b""
+    taken: int = 0
+    has_ended: bool = False
+    is_closed: bool = False
+    reason: str = ""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing comes after it."""
+        return self.is_closed
+
+
+PORT_WINDOW_BYTES = 256 * 1024
+"""Of a connection to a job's port, on their way in one direction."""

@@ -59,11 +59,11 @@ OWN_RIGHT = {
     },
     "the claim and its secret, or the very link of the shadow or starter of a run": {
         "ActivateClaim", "CheckpointRun", "ChirpCall", "ContinueRun", "FetchRunTokens", "GangCall", "InputsSent",
-        "OpenShell",
+        "OpenPort", "OpenShell",
         "OutputsReceived",
         "ReadRunFile", "SignUploads",
         "ReattachRun", "RunBegan", "RunCheckpointed", "RunEnded", "RunExited", "RunProgress", "RunUpdated",
-        "NoticesWritten", "SetJobAttributes", "ShadowHostHello", "ShellData", "StopRun", "SuspendRun",
+        "NoticesWritten", "PortData", "SetJobAttributes", "ShadowHostHello", "ShellData", "StopRun", "SuspendRun",
     },
     "the person at the machine, by uid and session": {"IdleReading", "PauseMachine", "QueryOwner", "ResumeMachine"},
     "a join token": {"EnrolMachine"},

@@ -1,7 +1,7 @@
 """Words between a user's terminal and a running job: condor_tail and condor_ssh_to_job.
 
-Theory: the schedd knows which shadow host has the run; it passes the question on and the answer back.  A shell is known
-by its id, which the tool made up; its two ends are remembered here until one of them is gone.
+Theory: the schedd knows which shadow host has the run; it passes the question on and the answer back.  A shell, and a
+connection to a port, is known by its id, which the tool made up; its two ends are remembered here until one is gone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ import attrs
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
-from condor_actors.messages.interactive import ConnectToJob, OpenShell, ReadRunFile, ShellData, TailJob
+from condor_actors.messages.interactive import (
+    ConnectToJob,
+    ConnectToPort,
+    OpenPort,
+    OpenShell,
+    PortData,
+    ReadRunFile,
+    ShellData,
+    TailJob,
+)
 
 __all__ = ["InteractiveRelay"]
 
@@ -22,10 +31,11 @@ PATIENCE_S = 30.0
 
 @attrs.define
 class _Shell:
-    """The two ends of a shell."""
+    """The two ends of a shell or of a connection, and what tells either that the other has gone."""
 
     tool: Address
     host: Address
+    farewell: ShellData | PortData
 
 
 class InteractiveRelay:
@@ -67,17 +77,33 @@ class InteractiveRelay:
 
     def connect(self, message: ConnectToJob, delivery: Delivery) -> None:
         """condor_ssh_to_job."""
-        found = self._running(message.cluster_id, message.proc_id, delivery)
-        if found is None:
-            return
-        if message.shell_id in self._shells or not message.shell_id:
-            self._context.reply(Refused(code="invalid", text=f"there is a shell {message.shell_id!r} already"))
-            return
-        run_id, host = found
-        self._shells[message.shell_id] = _Shell(delivery.sender, host)
-        self._ask(host, OpenShell(run_id=run_id, shell_id=message.shell_id, command=message.command,
+        found = self._new(message, delivery)
+        if found is not None:
+            run_id, host = found
+            self._begin(OpenShell(run_id=run_id, shell_id=message.shell_id, command=message.command,
                                   terminal=message.terminal, rows=message.rows, columns=message.columns),
-                  delivery, message.shell_id)
+                        host, ShellData(shell_id=message.shell_id, exit_code=255), delivery)
+
+    def connect_to_port(self, message: ConnectToPort, delivery: Delivery) -> None:
+        """condor_ssh_to_job -L."""
+        found = self._new(message, delivery)
+        if found is not None:
+            run_id, host = found
+            self._begin(OpenPort(run_id=run_id, shell_id=message.shell_id, port=message.port), host,
+                        PortData(shell_id=message.shell_id, is_closed=True), delivery)
+
+    def _new(self, message: ConnectToJob | ConnectToPort, delivery: Delivery) -> tuple[str, Address] | None:
+        """Run and host of the job; None after a refusal."""
+        found = self._running(message.cluster_id, message.proc_id, delivery)
+        if found is not None and (message.shell_id in self._shells or not message.shell_id):
+            self._context.reply(Refused(code="busy", text=f"there is a shell {message.shell_id!r} already"))
+            return None
+        return found
+
+    def _begin(self, question: OpenShell | OpenPort, host: Address, farewell: ShellData | PortData,
+               delivery: Delivery) -> None:
+        self._shells[question.shell_id] = _Shell(delivery.sender, host, farewell)
+        self._ask(host, question, delivery, question.shell_id)
 
     def answered(self, serial: int, message: Any) -> None:
         """The shadow host's answer goes to who asked."""
@@ -88,8 +114,8 @@ class InteractiveRelay:
             self._shells.pop(shell_id, None)
         self._context.reply(message, delivery)
 
-    def shell_data(self, message: ShellData, delivery: Delivery) -> None:
-        """Bytes of a shell, from either end to the other."""
+    def shell_data(self, message: ShellData | PortData, delivery: Delivery) -> None:
+        """Bytes of a shell or a connection, from either end to the other."""
         shell = self._shells.get(message.shell_id)
         if shell is None:
             return
@@ -97,15 +123,15 @@ class InteractiveRelay:
             self._context.tell(shell.host, message)
         elif delivery.sender.node == shell.host.node:
             self._context.tell(shell.tool, message)
-            if message.exit_code >= 0:
+            if message.is_last:
                 del self._shells[message.shell_id]
 
     def link_lost(self, node: str) -> None:
         """The tool or the host of a shell is gone: so is the shell."""
         for shell_id, shell in list(self._shells.items()):
             if node == shell.tool.node:
-                self._context.tell(shell.host, ShellData(shell_id=shell_id, exit_code=255))
+                self._context.tell(shell.host, shell.farewell)
                 del self._shells[shell_id]
             elif node == shell.host.node:
-                self._context.tell(shell.tool, ShellData(shell_id=shell_id, exit_code=255))
+                self._context.tell(shell.tool, shell.farewell)
                 del self._shells[shell_id]

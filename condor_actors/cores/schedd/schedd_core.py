@@ -41,7 +41,7 @@ from condor_actors.cores.site_programs.programs import SiteAdsTold
 from condor_actors.effects import Answer, Effect, Persist
 from condor_actors.messages.claim import ClaimRevoked, ClaimsKept
 from condor_actors.messages.envelope import Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.interactive import ConnectToJob, ShellData, TailJob
+from condor_actors.messages.interactive import ConnectToJob, ConnectToPort, PortData, ShellData, TailJob
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, RequestCycle, RequestsRejected
 from condor_actors.messages.pool import PartnersKnown
 from condor_actors.messages.queue import ActOnJobs, EditJobs, QueryJobs, QueryTotals, RunNow
@@ -156,7 +156,9 @@ class ScheddCore:
             ActionRest: lambda rest, _: self.actions.go_on(rest),
             TailJob: self.relays.tail,
             ConnectToJob: self.relays.connect,
+            ConnectToPort: self.relays.connect_to_port,
             ShellData: self.relays.shell_data,
+            PortData: self.relays.shell_data,
             NegotiateRequests: self._requests,
             MatchesMade: lambda message, delivery: self.claims.matched(message, delivery.identity.realm),
             RequestsRejected: self._rejected,

@@ -37,7 +37,7 @@ from condor_actors.daemons.schedd.schedd_edges import ScheddEdges
 from condor_actors.daemons.schedd.spool import SPOOL_MESSAGES, SPOOL_READS
 from condor_actors.effects import Effect
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.interactive import ConnectToJob
+from condor_actors.messages.interactive import ConnectToJob, ConnectToPort
 from condor_actors.messages.negotiate import RequestCycle
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.shadow_host import BecomeOwner, SayHello, ShadowHostHello
@@ -185,7 +185,7 @@ class ScheddActor(CoreActor):
             handed = self._edges.spool.complete(self.core.context, message.cluster_id, delivery.identity)
             self.context.defer_to_turn(handed, lambda problem: self._spooled(delivery, problem))
             return
-        elif isinstance(message, ConnectToJob):
+        elif isinstance(message, (ConnectToJob, ConnectToPort)):
             self.context.watch(delivery.sender.node)
         elif isinstance(message, PeerUp) and message.node in self.core.context.settings.collectors:
             delivery = attrs.evolve(delivery, message=RequestCycle())  # a collector that is new knows nothing of us

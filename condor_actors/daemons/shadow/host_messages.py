@@ -19,7 +19,7 @@ SHADOW_HOST = Address("", "shadow-host")
 
 @attrs.frozen
 class ShadowReport:
-    """A shadow has a message for the schedd about its run (``RunUpdated``, ``RunEnded``, ``ShellData``)."""
+    """A shadow has a message for the schedd about its run (``RunUpdated``, ``RunEnded``, ``ShellData`` …)."""
 
     run_id: str
     message: Any

@@ -54,7 +54,7 @@ from condor_actors.effects import Effect
 from condor_actors.messages.codes import HoldCode, JobEventType, Universe
 from condor_actors.messages.credentials import FetchRunTokens
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
-from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
+from condor_actors.messages.interactive import OpenPort, OpenShell, PortData, ReadRunFile, ShellData
 from condor_actors.messages.run import ChirpCall, GangCall, RunProgress, SignUploads
 from condor_actors.messages.shadow_host import RunEnded, StartRun
 from condor_actors.transfer.manifest import INLINE_TOTAL_BYTES
@@ -144,7 +144,7 @@ class Shadow(CoreActor):
         starter = Address(self.core.order.starter_node, f"starter/{self.core.order.run_id}")
         if delivery.sender.node not in ("", starter.node):
             refuse_stranger(self.context, delivery, self.core.order.run_id)
-        elif isinstance(message, (ReadRunFile, OpenShell)):
+        elif isinstance(message, (ReadRunFile, OpenShell, OpenPort)):
             if self.core.state is not ShadowState.RUNNING:
                 self.context.reply(delivery, Refused(code="invalid", text="the job is not executing now"))
                 return
@@ -160,7 +160,7 @@ class Shadow(CoreActor):
             sign_uploads(self, delivery)
         elif isinstance(message, FetchRunTokens):
             bring_tokens(self, delivery)
-        elif isinstance(message, ShellData):
+        elif isinstance(message, (ShellData, PortData)):
             if delivery.sender.node:
                 self._report(message)
             else:

@@ -41,7 +41,7 @@ from condor_actors.machine.run.launch import Launcher
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codes import HoldCode, Universe
 from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
+from condor_actors.messages.interactive import OpenPort, OpenShell, PortData, ReadRunFile, ShellData
 from condor_actors.messages.run import CheckpointRun, ContinueRun, OutputsReceived, StopRun, SuspendRun
 from condor_actors.messages.shadow_host import (
     BecomeOwner,
@@ -180,9 +180,9 @@ class ShadowHostActor(Actor):
             self._orders(message)
         elif isinstance(message, (StopRun, SuspendRun, ContinueRun, CheckpointRun)):
             self._to_shadow(message.run_id, message)
-        elif isinstance(message, (ReadRunFile, OpenShell)):
+        elif isinstance(message, (ReadRunFile, OpenShell, OpenPort)):
             self._question(message, delivery)
-        elif isinstance(message, ShellData):
+        elif isinstance(message, (ShellData, PortData)):
             run_id = self._shells.get(message.shell_id, "")
             self._to_shadow(run_id, message)
         elif isinstance(message, BecomeOwner):
@@ -335,7 +335,7 @@ class ShadowHostActor(Actor):
                 self._record.unlogged.add(run_id)
                 self._tell_end_when_logged(run_id)
                 return
-        elif isinstance(message, ShellData) and message.exit_code >= 0:
+        elif isinstance(message, (ShellData, PortData)) and message.is_last:
             self._shells.pop(message.shell_id, None)
         if self._connected:
             self.context.tell(self._edges.schedd, message)
@@ -381,11 +381,11 @@ class ShadowHostActor(Actor):
         elif isinstance(message, StopRun):
             self.context.log.info("run {run} is not here any more", run=run_id)
 
-    def _question(self, message: ReadRunFile | OpenShell, delivery: Delivery) -> None:
+    def _question(self, message: ReadRunFile | OpenShell | OpenPort, delivery: Delivery) -> None:
         if message.run_id not in self._runs:
             self.context.reply(delivery, Refused(code="not-found", text=f"run {message.run_id} is not here"))
             return
-        if isinstance(message, OpenShell):
+        if isinstance(message, (OpenShell, OpenPort)):
             self._shells[message.shell_id] = message.run_id
         self.context.ask(_shadow(message.run_id), message, timeout_s=28.0,
                          then=lambda answer: self._answered(delivery, answer.message))
@@ -401,7 +401,7 @@ class ShadowHostActor(Actor):
     def _answered(self, question: Delivery, answer: Any) -> None:
         if not hasattr(answer, "KIND"):
             answer = Refused(code="busy", text="who was asked did not answer")
-        if isinstance(question.message, OpenShell) and not isinstance(answer, Done):
+        if isinstance(question.message, (OpenShell, OpenPort)) and not isinstance(answer, Done):
             self._shells.pop(question.message.shell_id, None)
         self.context.reply(question, answer)
 

@@ -31,7 +31,7 @@ from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, HELPERS_RUN, LauncherExit
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
-from condor_actors.messages.interactive import OpenShell, ReadRunFile
+from condor_actors.messages.interactive import OpenPort, OpenShell, ReadRunFile
 from condor_actors.messages.run import PERIODIC, CheckpointRun, StopRun
 
 if TYPE_CHECKING:
@@ -139,6 +139,8 @@ class StandardStarter(Starter):
                 super().receive(delivery)
         elif isinstance(delivery.message, (ReadRunFile, OpenShell)):
             self.context.reply(delivery, Refused(code="invalid", text="a standard universe job has no files here"))
+        elif isinstance(delivery.message, OpenPort):
+            self.context.reply(delivery, Refused(code="invalid", text="a standard universe job has no ports here"))
         else:
             super().receive(delivery)
 

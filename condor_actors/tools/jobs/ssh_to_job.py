@@ -1,6 +1,7 @@
 """condor_ssh_to_job: a shell, or a command, beside a running job, in its folder and with its environment.
 
-The bytes travel over the pool's own links, so no ssh daemon and no keys are needed.  **Source**: the manual.
+With ``-L``, ports of the job in place of a shell.  The bytes travel over the pool's own links, so no ssh daemon and no
+keys are needed.  **Source**: the manual.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ FLAGS = (
     Flag("auto-retry", 1),
     Flag("remove-on-interrupt", 1),
     Flag("x", 1, refused="windows of the job's machine are not shown here"),
+    Flag("L", 1, 1),
 )
 
 
@@ -43,9 +45,12 @@ def _answer(given: Sequence[Given]) -> int:
     job = parse_id(words[0]) if words else None
     if job is None:
         raise ToolError(f"condor_ssh_to_job: expected a job id\n{reminder_of('condor_ssh_to_job')}")
+    forwards = [item.values[0] for item in given if item.name == "L"]
+    if forwards and len(words) > 1:
+        raise ToolError("condor_ssh_to_job: -L brings ports here and runs no command: leave one of the two out")
     with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
         try:
-            return _run(there, (job[0], max(job[1], 0)), words[1:], "auto-retry" in values)
+            return _run(there, (job[0], max(job[1], 0)), words[1:], forwards, retries="auto-retry" in values)
         except KeyboardInterrupt:
             if "remove-on-interrupt" in values:
                 there.ask(ActOnJobs(action=JobAction.REMOVE, ids=((job[0], max(job[1], 0)),),
@@ -53,11 +58,15 @@ def _answer(given: Sequence[Given]) -> int:
             raise
 
 
-def _run(there: Schedd, job: tuple[int, int], command: Sequence[str], retries: bool) -> int:
+def _run(there: Schedd, job: tuple[int, int], command: Sequence[str], forwards: Sequence[str], *, retries: bool) -> int:
     from condor_actors.tools.lib.job_shell import NotRunning, run_shell
+    from condor_actors.tools.lib.port_forwarding import forward, parse_forward
 
+    wanted = [parse_forward(each) for each in forwards]
     while True:
         try:
+            if wanted:
+                return forward(there, job, wanted)
             return run_shell(there, job, command)
         except NotRunning as error:
             if not retries:

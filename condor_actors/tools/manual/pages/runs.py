@@ -57,11 +57,15 @@ TAIL = Description(
 SSH_TO_JOB = Description(
     name="condor_ssh_to_job",
     purpose="open a shell beside a running job",
-    synopsis=("[options] JOB [COMMAND ...]",),
+    synopsis=("[options] JOB [COMMAND ...]", "-L [PORT:]JOBPORT [-L ...] JOB"),
     text="""Opens a shell on the machine of a running job, in its sandbox and with its account and limits, or runs
-COMMAND there. The bytes travel over the pool's own connections.""",
+COMMAND there. With -L, programs here reach ports at which the job listens, such as those of a notebook. The bytes
+travel over the pool's own connections.""",
     source="jobs.ssh_to_job:FLAGS",
     options={"Options": {
+        "L [[ADDRESS:]PORT:localhost:]JOBPORT":
+            "what connects to PORT here, of 127.0.0.1 unless ADDRESS says otherwise, talks to port JOBPORT of the job; "
+            "with JOBPORT alone, PORT is the same",
         "auto-retry": "wait for a job that does not run yet",
         "remove-on-interrupt": "remove the job when this command is interrupted",
     }},

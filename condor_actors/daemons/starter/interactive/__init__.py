@@ -1,0 +1,1 @@
+"""What a user does beside a running job: shells, and connections to its ports."""

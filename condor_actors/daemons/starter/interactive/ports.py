@@ -1,0 +1,231 @@
+"""Connections from a user's machine to ports at which a running job listens (condor_ssh_to_job -L).
+
+Theory: the starter connects, from the machine to itself, and only to a socket of the job's own account: whom a job
+serves is its owner's business, and nobody else's port is reached this way.  Bytes travel as messages by way of shadow
+and schedd, so each side sends a window of them and waits until the other has passed them on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from twisted.internet.interfaces import IHalfCloseableProtocol, IPushProducer, ITCPTransport
+from twisted.internet.protocol import ClientFactory, Protocol, connectionDone
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from condor_actors.cores.starter import job_run as jr
+from condor_actors.machine.run.listening import listener
+from condor_actors.messages.envelope import Delivery, Done, Refused
+from condor_actors.messages.interactive import PORT_WINDOW_BYTES, OpenPort, PortData
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter.starter import Starter
+
+__all__ = ["Ports"]
+
+BLOCK_BYTES = 16 * 1024
+MOST_CONNECTIONS = 64
+"""Of one run at a time."""
+CONNECT_S = 10.0
+
+
+class Ports:
+    """The connections to ports of a run, by id.
+
+    Args:
+        starter: whose run it is.
+    """
+
+    def __init__(self, starter: Starter) -> None:
+        self._starter = starter
+        self._open: dict[str, PortConnection] = {}
+
+    def receive(self, delivery: Delivery) -> None:
+        """Open a connection, or pass on what is for one."""
+        message, run = delivery.message, self._starter
+        if isinstance(message, OpenPort):
+            run.context.reply(delivery, self._connect(message))
+            return
+        connection = self._open.get(message.shell_id)
+        if connection is not None:
+            connection.take(message)
+        elif not message.is_closed:
+            run.context.tell(run.shadow, PortData(shell_id=message.shell_id, is_closed=True))
+
+    def _connect(self, message: OpenPort) -> Done | Refused:
+        run, name = self._starter, message.shell_id
+        if name in self._open or len(self._open) >= MOST_CONNECTIONS:
+            return Refused(code="busy", text=f"a job has {MOST_CONNECTIONS} connections to its ports at most")
+        if run.core.state not in jr.ALIVE or run.sandbox is None:
+            return Refused(code="not-found", text="the job is not running now")
+        if not 0 < message.port < 65536:
+            return Refused(code="malformed", text=f"{message.port} is no port")
+        if "net" in run.edges.isolation(run.spec):
+            return Refused(code="denied", text="the job has no network: it was submitted with want_job_networking = "
+                                               "false or docker_network_type = none")
+        account = run.account or run.edges.host.own_account
+        host = listener(message.port, os.geteuid() if account is None else account.uid)
+        if not host:
+            return Refused(code="unreachable", text=f"the job does not listen on port {message.port}")
+        connection = PortConnection(run, name, lambda: self._open.pop(name, None))
+        self._open[name] = connection
+        run.edges.reactor.connectTCP(host, message.port, _Factory(connection), timeout=CONNECT_S)
+        return Done()
+
+    def close_all(self) -> None:
+        """The run is over."""
+        for connection in tuple(self._open.values()):
+            connection.close()
+
+
+@implementer(IHalfCloseableProtocol)
+class PortConnection(Protocol):
+    """One connection; what it reads and how it ends are turns of its starter."""
+
+    def __init__(self, run: Starter, name: str, gone: Callable[[], Any]) -> None:
+        self._run, self._name, self._gone = run, name, gone
+        self._tell: Callable[[PortData], None] = run.context.as_turn(self._told)
+        self._early: list[PortData] = []
+        """What came for it before it was connected."""
+        self._on_the_way = 0
+        self._passed_on = _PassedOn(self._acknowledge)
+        self._is_over = False
+        self._ended_sides = 0
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
+        """Connected."""
+        if self._is_over:
+            self.close()
+            return
+        self._transport.registerProducer(self._passed_on, True)
+        early, self._early = self._early, []
+        for message in early:
+            self.take(message)
+
+    @property
+    def _transport(self) -> Any:
+        return cast(ITCPTransport, self.transport)
+
+    def take(self, message: PortData) -> None:
+        """Something from the user's side."""
+        if message.is_closed:
+            self._is_over = True
+            self.close()
+        elif self.transport is None:
+            self._early.append(message)
+            if sum(len(each.data) for each in self._early) > PORT_WINDOW_BYTES:
+                self.failed("more was sent than may be on its way")
+        else:
+            self._sent(message)
+
+    def _sent(self, message: PortData) -> None:
+        if message.taken > 0:
+            self._on_the_way = max(0, self._on_the_way - message.taken)
+            if self._on_the_way < PORT_WINDOW_BYTES:
+                self._transport.resumeProducing()
+        if self._passed_on.waiting_bytes + len(message.data) > PORT_WINDOW_BYTES:
+            self.failed("more was sent than may be on its way")
+            return
+        if message.data:
+            self._transport.write(message.data)
+            self._passed_on.add(len(message.data))
+        if message.has_ended:
+            self._transport.unregisterProducer()  # else what ends there would be what we read, too
+            self._transport.loseWriteConnection()
+
+    def _acknowledge(self, count: int) -> None:
+        self._tell(PortData(shell_id=self._name, taken=count))
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        """The job says something."""
+        self._on_the_way += len(data)
+        if self._on_the_way >= PORT_WINDOW_BYTES:
+            self._transport.pauseProducing()
+        for start in range(0, len(data), BLOCK_BYTES):
+            self._tell(PortData(shell_id=self._name, data=data[start:start + BLOCK_BYTES]))
+
+    def readConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
+        """The job says no more."""
+        self._tell(PortData(shell_id=self._name, has_ended=True))
+        self._one_side_ended()
+
+    def writeConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
+        """It is told no more."""
+        self._one_side_ended()
+
+    def _one_side_ended(self) -> None:
+        self._ended_sides += 1
+        if self._ended_sides == 2:
+            self._transport.loseConnection()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
+        """Over."""
+        self.failed("")
+
+    def failed(self, reason: str) -> None:
+        """It is over, for a reason or because both sides have ended."""
+        if not self._is_over:
+            self._is_over = True
+            self._tell(PortData(shell_id=self._name, is_closed=True, reason=reason))
+        self.close()
+
+    def close(self) -> None:
+        """Leave the port."""
+        self._is_over = True
+        self._gone()
+        if self.transport is not None:
+            self._transport.unregisterProducer()  # what is written still goes out
+            self._transport.loseConnection()
+
+    def _told(self, message: PortData) -> None:
+        self._run.context.tell(self._run.shadow, message)
+
+
+@implementer(IPushProducer)
+class _PassedOn:
+    """Counts what is written to a transport, and says when the transport has room for more."""
+
+    def __init__(self, say: Callable[[int], None]) -> None:
+        self._say = say
+        self._has_room = True
+        self.waiting_bytes = 0
+
+    def add(self, count: int) -> None:
+        """So much was written."""
+        self.waiting_bytes += count
+        if self._has_room:
+            self.resumeProducing()
+
+    def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
+        """The transport has no room."""
+        self._has_room = False
+
+    def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
+        """It has."""
+        self._has_room = True
+        count, self.waiting_bytes = self.waiting_bytes, 0
+        if count:
+            self._say(count)
+
+    def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
+        """The connection is gone."""
+
+
+class _Factory(ClientFactory):
+    """Gives the connection its transport."""
+
+    noisy = False
+
+    def __init__(self, connection: PortConnection) -> None:
+        self._connection = connection
+
+    def buildProtocol(self, addr: Any) -> Protocol:  # noqa: N802 - Twisted's name
+        """The connection."""
+        return self._connection
+
+    def clientConnectionFailed(self, connector: Any, reason: Failure) -> None:  # noqa: N802 - Twisted's name
+        """Nobody accepts."""
+        self._connection.failed(f"the job's port: {reason.getErrorMessage()}")
