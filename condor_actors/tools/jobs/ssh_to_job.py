@@ -59,8 +59,8 @@ def _answer(given: Sequence[Given]) -> int:
 
 
 def _run(there: Schedd, job: tuple[int, int], command: Sequence[str], forwards: Sequence[str], *, retries: bool) -> int:
-    from condor_actors.tools.lib.job_shell import NotRunning, run_shell
-    from condor_actors.tools.lib.port_forwarding import forward, parse_forward
+    from condor_actors.tools.lib.visits.job_shell import NotRunning, run_shell
+    from condor_actors.tools.lib.visits.port_forwarding import forward, parse_forward
 
     wanted = [parse_forward(each) for each in forwards]
     while True:

@@ -166,7 +166,7 @@ class _Report:
                 self._report(cluster)
         sys.stdout.flush()
         if call.options.interactive:
-            from condor_actors.tools.lib.interactive import enter_job
+            from condor_actors.tools.lib.visits.interactive_job import enter_job
 
             return enter_job(self._submission.there, clusters[0].cluster_id)
         return 0

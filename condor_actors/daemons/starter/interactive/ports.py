@@ -11,8 +11,9 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint, connectProtocol
 from twisted.internet.interfaces import IHalfCloseableProtocol, IPushProducer, ITCPTransport
-from twisted.internet.protocol import ClientFactory, Protocol, connectionDone
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -72,7 +73,10 @@ class Ports:
             return Refused(code="unreachable", text=f"the job does not listen on port {message.port}")
         connection = PortConnection(run, name, lambda: self._open.pop(name, None))
         self._open[name] = connection
-        run.edges.reactor.connectTCP(host, message.port, _Factory(connection), timeout=CONNECT_S)
+        at = (TCP6ClientEndpoint if ":" in host else TCP4ClientEndpoint)(
+            run.edges.reactor, host, message.port, timeout=CONNECT_S)
+        connectProtocol(at, connection).addErrback(
+            lambda failure: connection.failed(f"the job's port: {failure.getErrorMessage()}"))
         return Done()
 
     def close_all(self) -> None:
@@ -212,20 +216,3 @@ class _PassedOn:
 
     def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
         """The connection is gone."""
-
-
-class _Factory(ClientFactory):
-    """Gives the connection its transport."""
-
-    noisy = False
-
-    def __init__(self, connection: PortConnection) -> None:
-        self._connection = connection
-
-    def buildProtocol(self, addr: Any) -> Protocol:  # noqa: N802 - Twisted's name
-        """The connection."""
-        return self._connection
-
-    def clientConnectionFailed(self, connector: Any, reason: Failure) -> None:  # noqa: N802 - Twisted's name
-        """Nobody accepts."""
-        self._connection.failed(f"the job's port: {reason.getErrorMessage()}")

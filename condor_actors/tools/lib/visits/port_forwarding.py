@@ -22,7 +22,7 @@ from condor_actors.messages.queue import QueryJobs
 from condor_actors.numerals import numeral
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import QUEUE, Schedd
-from condor_actors.tools.lib.job_shell import MORE_S, NotRunning
+from condor_actors.tools.lib.visits.job_shell import MORE_S, NotRunning
 from condor_actors.wire.blocking import LinkLost, RequestRefused, TimedOut
 
 __all__ = ["Forward", "forward", "parse_forward"]

@@ -8,7 +8,7 @@ from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import Schedd
-from condor_actors.tools.lib.job_shell import NotRunning, run_shell
+from condor_actors.tools.lib.visits.job_shell import NotRunning, run_shell
 
 LOOK_S = 1.0
 
