@@ -23,8 +23,7 @@ from condor_actors.transfer.owned_blobs import OwnedBlobs
 from condor_actors.transfer.service import Grant
 
 if TYPE_CHECKING:
-    from condor_actors.daemons.starter.interactive.ports import Ports
-    from condor_actors.daemons.starter.interactive.shells import Shells
+    from condor_actors.daemons.starter.interactive.visits import Visits
     from condor_actors.daemons.starter.run_chirp import RunChirp
     from condor_actors.daemons.starter.run_streams import RunStreams
     from condor_actors.daemons.starter.starter_edges import StarterEdges
@@ -47,7 +46,7 @@ class RunResources:
         work: what a thread does with the sandbox now.
         deadline: of the transfer plugin that works for it now.
         image: its root directory's; unpacks: the digest of one that it is unpacking.
-        streams: of a standard-universe job; shells: beside the job; ports: connections to its ports; chirp: what it
+        streams: of a standard-universe job; visits: shells beside the job, connections to its ports; chirp: what it
             says to its home.
     """
 
@@ -67,8 +66,7 @@ class RunResources:
     image: Image | None = None
     unpacks: str = ""
     streams: RunStreams | None = None
-    shells: Shells | None = None
-    ports: Ports | None = None
+    visits: Visits | None = None
     chirp: RunChirp | None = None
 
     @property
@@ -167,9 +165,7 @@ class RunResources:
             last.callback(self.end_deadline)
             if self.chirp is not None:
                 last.callback(self.chirp.close)
-            if self.shells is not None:
-                last.callback(self.shells.close_all)
-            if self.ports is not None:
-                last.callback(self.ports.close_all)
+            if self.visits is not None:
+                last.callback(self.visits.close_all)
             if self.streams is not None:
                 last.callback(self.streams.close)

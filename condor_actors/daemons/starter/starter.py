@@ -26,8 +26,7 @@ from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.cores.trace_spans import RunSpans
 from condor_actors.daemons.starter.container_launch import prepare_layers, volumes_of
 from condor_actors.daemons.starter.hooks.run_hooks import RunHooks
-from condor_actors.daemons.starter.interactive.ports import Ports
-from condor_actors.daemons.starter.interactive.shells import Shells
+from condor_actors.daemons.starter.interactive.visits import VISITS, Visits
 from condor_actors.daemons.starter.limit_watch import LimitWatch
 from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_chirp import RunChirp
@@ -54,7 +53,7 @@ from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codes import HoldSubCode
 from condor_actors.messages.envelope import Address, Delivery, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.interactive import OpenPort, OpenShell, PortData, ReadRunFile, ShellData
+from condor_actors.messages.interactive import ReadRunFile
 from condor_actors.messages.run import ActivateClaim, Activated, RunExited, StopRun, Usage
 from condor_actors.transfer.service import Grant
 
@@ -147,8 +146,7 @@ class Starter(Actor):
         question, self._question = self._question, None
         if question is not None:
             self.context.reply(question, self.activated())
-        self.held.shells = Shells(self)
-        self.held.ports = Ports(self)
+        self.held.visits = Visits(self)
         self.context.watch(self.shadow.node)
 
     def receive(self, delivery: Delivery) -> None:
@@ -172,12 +170,9 @@ class Starter(Actor):
         elif isinstance(message, ReadRunFile):
             account = self.account or self.edges.host.own_account
             self.context.reply(delivery, read_run_file(message, self.spec, self.sandbox, account))
-        elif isinstance(message, (OpenShell, ShellData)):
-            if self.held.shells is not None:
-                self.held.shells.receive(delivery)
-        elif isinstance(message, (OpenPort, PortData)):
-            if self.held.ports is not None:
-                self.held.ports.receive(delivery)
+        elif isinstance(message, VISITS):
+            if self.held.visits is not None:
+                self.held.visits.receive(delivery)
         elif isinstance(message, TimerFired) and message.key == "measure":
             self._measure()
         elif isinstance(message, TimerFired) and message.key == "watch":

@@ -1,0 +1,40 @@
+"""What a user does beside a run: its shells, and connections to its ports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from condor_actors.daemons.starter.interactive.ports import Ports
+from condor_actors.daemons.starter.interactive.shells import Shells
+from condor_actors.messages.envelope import Delivery
+from condor_actors.messages.interactive import OpenPort, OpenShell, PortData, ShellData
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter.starter import Starter
+
+__all__ = ["VISITS", "Visits"]
+
+VISITS = (OpenShell, ShellData, OpenPort, PortData)
+"""The messages of visits."""
+
+
+class Visits:
+    """Opens shells and connections of a run, and passes on what is for them.
+
+    Args:
+        starter: whose run it is.
+    """
+
+    def __init__(self, starter: Starter) -> None:
+        self._shells = Shells(starter)
+        self._ports = Ports(starter)
+
+    def receive(self, delivery: Delivery) -> None:
+        """One of :data:`VISITS`."""
+        of_port = isinstance(delivery.message, (OpenPort, PortData))
+        (self._ports if of_port else self._shells).receive(delivery)
+
+    def close_all(self) -> None:
+        """The run is over."""
+        self._shells.close_all()
+        self._ports.close_all()
