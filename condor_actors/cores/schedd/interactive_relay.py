@@ -31,10 +31,11 @@ PATIENCE_S = 30.0
 
 @attrs.define
 class _Shell:
-    """The two ends of a shell or of a connection, and what tells either that the other has gone."""
+    """The two ends of a shell or of a connection, the run, and what tells either that the other has gone."""
 
     tool: Address
     host: Address
+    run_id: str
     farewell: ShellData | PortData
 
 
@@ -102,7 +103,7 @@ class InteractiveRelay:
 
     def _begin(self, question: OpenShell | OpenPort, host: Address, farewell: ShellData | PortData,
                delivery: Delivery) -> None:
-        self._shells[question.shell_id] = _Shell(delivery.sender, host, farewell)
+        self._shells[question.shell_id] = _Shell(delivery.sender, host, question.run_id, farewell)
         self._ask(host, question, delivery, question.shell_id)
 
     def answered(self, serial: int, message: Any) -> None:
@@ -125,6 +126,13 @@ class InteractiveRelay:
             self._context.tell(shell.tool, message)
             if message.is_last:
                 del self._shells[message.shell_id]
+
+    def run_lost(self, run_id: str) -> None:
+        """The machine of a run was not heard of again: what its shells still had to say never comes."""
+        for shell_id, shell in list(self._shells.items()):
+            if shell.run_id == run_id:
+                self._context.tell(shell.tool, shell.farewell)
+                del self._shells[shell_id]
 
     def link_lost(self, node: str) -> None:
         """The tool or the host of a shell is gone: so is the shell."""

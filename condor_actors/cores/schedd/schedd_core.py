@@ -115,6 +115,7 @@ class ScheddCore:
         self.demand.flocked = self.claims.flocked
         self.submissions.schedd_ad = self.runs.locals.schedd_ad = self.demand.schedd_ad
         self.relays = InteractiveRelay(context, self.hosts)
+        self.runs.run_lost = self.relays.run_lost
         self._finishing = False
         self._restore(snapshot)
         self._table = self._messages()

@@ -8,7 +8,7 @@ forget it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from condor_actors.cores.checkpoint_seals import Generation, key_of_owner, make_ticket
 from condor_actors.cores.schedd.claims.claim_table import ClaimTable
@@ -60,6 +60,8 @@ class RunTable:
         self._verdicts: dict[str, list[tuple[str, str]]] = {}
         self._starts: dict[str, list[Run]] = {}
         self.gangs = GangRuns(context, hosts)
+        self.run_lost: Callable[[str], None] = lambda run_id: None
+        """Told of a run of which its machine says no more."""
         self.locals = LocalStarts(context, transitions.local, self._start_local, transitions.withdraw)
 
     @property
@@ -242,6 +244,8 @@ class RunTable:
         if run is None or run.owner != owner:
             self._verdict(owner, message.run_id, "settled")
             return
+        if message.outcome in ("failed", "lost"):
+            self.run_lost(run.run_id)
         if run.gang is not None:
             self._member_ended(run, run.gang, message)
             return
@@ -306,6 +310,7 @@ class RunTable:
         mine = self._runs_of(job)
         self.stop(job, "fast", "removed by force")
         for run in mine:
+            self.run_lost(run.run_id)
             self._drop(run)
             if run.claim is not None:
                 self._claims.vacate(run.claim)
