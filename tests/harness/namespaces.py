@@ -179,7 +179,13 @@ class Machine(Host):
 
     def processes(self) -> list[str]:
         """The command lines of :meth:`pids`."""
-        return [Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") for pid in self.pids()]
+        found = []
+        for pid in self.pids():
+            try:
+                found.append(Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "))
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended meanwhile
+        return found
 
     def start(self) -> None:
         """Start the master in the foreground of a process of ours."""

@@ -307,7 +307,8 @@ def whose(identity: Identity, user: str, is_administrator: Callable[[], bool]) -
     Raises:
         CredentialRefused: he may not.
     """
-    if user and user != identity.name:
+    own = person(identity) if is_person(identity) else ""
+    if user and user != own:
         if not is_administrator():
             raise CredentialRefused("denied", f"{identity.name} is no administrator here, and may list and delete his "
                                               "own credentials only")

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.run.sandbox import Sandbox, opened_folder
 from condor_actors.machine.run.tree_removal import remove_tree
-from condor_actors.machine.run.users import acting_as
 
 __all__ = ["FRESH", "leave_secrets", "remove_secrets", "write_fresh"]
 
@@ -34,7 +33,7 @@ def leave_secrets(sandbox: Sandbox, folder: str, files: Mapping[str, bytes]) -> 
         OSError: there is something of the folder's name, or no room.
     """
     path = f"{sandbox.path}/{folder}"
-    with acting_as(sandbox.me()):
+    with sandbox.rights():
         try:
             os.mkdir(path, 0o700)
         except FileExistsError:
@@ -62,7 +61,7 @@ def write_fresh(sandbox: Sandbox, folder: str, files: Mapping[str, bytes]) -> No
                 _write(helper.open(sandbox.account.uid, f"{folder}/{FRESH}/{name}", _NEW_FILE, folder=opened,
                                    mode=0o600, links=False), data)
         return
-    with acting_as(sandbox.me()):
+    with sandbox.rights():
         fresh = os.open(f"{sandbox.path}/{folder}/{FRESH}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             for name, data in files.items():
@@ -78,7 +77,7 @@ def remove_secrets(sandbox: Sandbox, folder: str) -> None:
         OSError: it cannot be removed.
     """
     path = f"{sandbox.path}/{folder}"
-    with acting_as(sandbox.me()):
+    with sandbox.rights():
         gone = not os.path.lexists(path) or any(remove_tree(path) for _ in range(TRIES))
     if not gone:
         raise OSError(errno.ENOTEMPTY, "the job's tokens cannot be removed", path)

@@ -66,8 +66,7 @@ class Sandbox:
         self._places: dict[str, str] = {}
         self._places_made = False
 
-    def me(self) -> Account:
-        """Whose it is."""
+    def _me(self) -> Account:
         return self.account or Account("", os.geteuid(), os.getegid(), "/")
 
     def fill(self, entries: Sequence[FileEntry], store: BlobStore | None, job_ad: bytes, machine_ad: bytes) -> None:
@@ -77,14 +76,14 @@ class Sandbox:
             BadManifest, BlobError, OSError: see ``lay_out``.
         """
         if store is None or all(entry.inline is not None or entry.kind != "file" for entry in entries):
-            with acting_as(self.me()):
+            with acting_as(self._me()):
                 lay_out(entries, self.path, store)
                 self._write_ads(job_ad, machine_ad)
         else:
             self._shut()
             lay_out(entries, self.path, store)
             self._give(entries)
-            with acting_as(self.me()):
+            with acting_as(self._me()):
                 self._write_ads(job_ad, machine_ad)
 
     def _shut(self) -> None:
@@ -159,7 +158,7 @@ class Sandbox:
 
     def _leave(self, name: str, data: bytes, mode: int) -> None:
         path = f"{self.path}/{name}"
-        with acting_as(self.me()):
+        with acting_as(self._me()):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
@@ -185,7 +184,7 @@ class Sandbox:
             return tuple((own, target) for target, own in self._places.items())
         self._places_made = True
         binds, targets = {}, reachable(list(folders), needed)
-        with acting_as(self.me()):
+        with acting_as(self._me()):
             for target in targets:
                 own = f"{self.path}/{PRIVATE}_{target.strip('/').replace('/', '_')}"
                 os.mkdir(own)  # never one that came with the input files: a link would lead elsewhere
@@ -221,7 +220,7 @@ class Sandbox:
 
     def rights(self) -> contextlib.AbstractContextManager[None]:
         """The job's rights, for a moment."""
-        return acting_as(self.me())
+        return acting_as(self._me())
 
     def open_output(self, path: str, go_on: bool = False) -> int:
         """Open a file the program writes to, made or emptied, or with ``go_on`` as it is; relative paths are in the
@@ -231,7 +230,7 @@ class Sandbox:
             OSError: with the file's name.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if go_on else os.O_TRUNC)
-        return open_as(self.me(), os.path.join(self.path, path), flags, 0o644)
+        return open_as(self._me(), os.path.join(self.path, path), flags, 0o644)
 
     def make_file(self, path: str, mode: int) -> int:
         """Open a fresh file in a sandbox that the job has not seen yet.
@@ -239,7 +238,7 @@ class Sandbox:
         Raises:
             OSError: with the file's name.
         """
-        with acting_as(self.me()):
+        with acting_as(self._me()):
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(os.path.join(self.path, path), flags, 0o600)
             with contextlib.suppress(PermissionError):
@@ -252,7 +251,7 @@ class Sandbox:
         Raises:
             OSError: one is a folder now, or cannot be removed.
         """
-        with acting_as(self.me()):
+        with acting_as(self._me()):
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(f"{self.path}/{name}")
@@ -263,7 +262,7 @@ class Sandbox:
         Raises:
             OSError: with the file's name.
         """
-        return open_as(self.me(), os.path.join(self.path, path), os.O_RDONLY)
+        return open_as(self._me(), os.path.join(self.path, path), os.O_RDONLY)
 
     def gather(self, named: Sequence[str] | None, streamed: Iterable[str] = (), *, complete: bool = True,
                inline_limit_bytes: int | None = None, light: bool = False,
@@ -286,7 +285,7 @@ class Sandbox:
         limit = INLINE_LIMIT_BYTES if inline_limit_bytes is None else inline_limit_bytes
         builder = ManifestBuilder(inline_limit_bytes=limit, light=light, opener=self._open)
         skip = set(streamed)
-        with acting_as(self.me()):
+        with acting_as(self._me()):
             for name in STREAM_FILES:
                 if name not in skip and self._is_file(name):
                     builder.add(f"{self.path}/{name}", name)
@@ -381,7 +380,7 @@ class Sandbox:
         Raises:
             OSError: it is gone, or leads out.
         """
-        with acting_as(self.me()):
+        with acting_as(self._me()):
             return self._open(path)
 
     def size_kib(self, pids: Collection[int] = ()) -> int:
@@ -390,9 +389,9 @@ class Sandbox:
         if helper is not None and self.account is not None:
             with opened_folder(self.path) as folder:
                 return helper.measure(self.account.uid, folder, pids)
-        total = 2 * deleted_kib(pids, self.path, self.me().uid) if pids else 0
+        total = 2 * deleted_kib(pids, self.path, self._me().uid) if pids else 0
         waiting = [self.path]
-        with acting_as(self.me()):
+        with acting_as(self._me()):
             while waiting:
                 try:
                     with os.scandir(waiting.pop()) as entries:
@@ -412,7 +411,7 @@ class Sandbox:
             ValueError: the path leads out.
             OSError: it cannot be read.
         """
-        with acting_as(self.me()):
+        with acting_as(self._me()):
             try:
                 descriptor = self._open(self._place(path))
             except LeadsOut:
