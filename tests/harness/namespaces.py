@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.supervisor.process_titles import ROOM
+from tests.harness.proc_files import proc_file
 from tests.harness.readable_python import python_for_all
 from tests.pool_fixture import Host, fresh_folder, until
 
@@ -179,13 +180,7 @@ class Machine(Host):
 
     def processes(self) -> list[str]:
         """The command lines of :meth:`pids`."""
-        found = []
-        for pid in self.pids():
-            try:
-                found.append(Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "))
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has ended meanwhile
-        return found
+        return [proc_file(pid, "cmdline").decode(errors="replace").replace("\0", " ") for pid in self.pids()]
 
     def start(self) -> None:
         """Start the master in the foreground of a process of ours."""

@@ -17,6 +17,7 @@ import pytest
 from condor_actors.wire.idtokens.signed_token import read_claims
 from tests.harness.federation import Federation, a_federation
 from tests.harness.namespaces import NEED_NAMESPACES, Machine
+from tests.harness.proc_files import command_lines, proc_file
 from tests.harness.what_is_secret import HOLD_SECRETS, leaks, secrets_below
 from tests.pool_fixture import until
 
@@ -112,10 +113,7 @@ def processes_of(machine: Machine) -> dict[int, bytes]:
     """The command lines of a machine's daemons, shadow hosts and starter hosts."""
     found = {}
     for pid in machine.pids():
-        try:
-            line = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
+        line = proc_file(pid, "cmdline")
         if b"condor_actors.services" in line:
             found[pid] = line
     return found
@@ -152,14 +150,10 @@ def test_nothing_that_either_pool_or_gateway_wrote_or_shows_has_a_secret(busy: B
     asked = pools.math.tool("condor_status", "-pool", "physics", "-any", "-l")
     assert "physics.trio" in asked.stdout
     places["math of physics: condor_status"] = (asked.stdout + asked.stderr).encode()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            places[str(path)] = path.read_bytes()
-        except OSError:
-            continue
+    places |= {f"command line of {pid}": line for pid, line in command_lines()}
     for machine in pools.machines():
         for pid in processes_of(machine):
-            places[f"environment of {pid}"] = Path(f"/proc/{pid}/environ").read_bytes()
+            places[f"environment of {pid}"] = proc_file(pid, "environ")
     assert len(places) > 100
     assert leaks(secrets, places) == set()
 
@@ -174,12 +168,8 @@ def test_the_jobs_environment_is_its_own(busy: Busy) -> None:
         places |= {str(path): path.read_bytes() for path in logs}
         for pid, line in processes_of(machine).items():
             places[f"command line of {pid}"] = line
-            places[f"environment of {pid}"] = Path(f"/proc/{pid}/environ").read_bytes()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            places[str(path)] = path.read_bytes()
-        except OSError:
-            continue
+            places[f"environment of {pid}"] = proc_file(pid, "environ")
+    places |= {f"command line of {pid}": line for pid, line in command_lines()}
     for machine in (pools.math, pools.physics):
         places[f"ads at {machine.name}"] = machine.run("condor_status", "-any", "-l").encode()
     assert leaks(word, places) == set()

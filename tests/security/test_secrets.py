@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.privilege.secret_memory import keep_out_of_dumps
+from tests.harness.proc_files import command_lines
 from tests.harness.what_is_secret import HOLD_SECRETS, leaks, secrets_below
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
@@ -109,8 +110,7 @@ def test_what_a_job_is_told_stays_out_of_the_logs(busy: PersonalPool) -> None:
     logs = [path for path in (busy.dir / "log").rglob("*") if path.is_file()]
     assert logs
     assert [str(path) for path in logs if word in path.read_bytes()] == []
-    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    assert not any(word in line for line in lines)
+    assert not any(word in line for _, line in command_lines())
 
 
 def test_files_that_hold_secrets_are_for_the_pool_alone(busy: PersonalPool) -> None:

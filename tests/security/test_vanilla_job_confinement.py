@@ -11,6 +11,7 @@ import pytest
 
 from condor_actors.machine.native.programs import launcher_path
 from condor_actors.machine.run.confinement import PARTS, confinement_here
+from tests.harness.proc_files import command_lines
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 HERE = confinement_here(frozenset(PARTS))
@@ -214,8 +215,7 @@ for _ in range(3):
             os.execve('/bin/sh', ['{mark}', '-c', 'sleep 1000; true'], {{}})
         os._exit(0)
 """)
-    until(lambda: mark.encode() not in b"".join(
-        path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()), "none of them lives")
+    until(lambda: not any(mark.encode() in line for _, line in command_lines()), "none of them lives")
 
 
 def test_the_name_of_the_machine_is_its_own(pool: PersonalPool) -> None:
