@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import signal
 import socket
-import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
+from tests.harness.forwarded_ports import DEADLINE_S, forwarded
 from tests.pool_fixture import PersonalPool, until
 
-DEADLINE_S = 60.0
 SIZE_BYTES = 3_000_000
 """More than may be on its way in either direction."""
 SERVER = """
@@ -25,10 +21,16 @@ def serve(connection):
         told = connection.recv(1)
         if told == b"q":
             return
+        if told == b"h":
+            connection.sendall(b"bye")
+            connection.shutdown(socket.SHUT_WR)
         digest, size = hashlib.sha256(), 0
         while data := connection.recv(65536):
             digest.update(data)
             size += len(data)
+        print(told, size, digest.hexdigest(), flush=True)
+        if told == b"h":
+            return
         connection.sendall(f"{size} {digest.hexdigest()}\\n".encode())
         connection.sendall(b"x" * size)
 server = socket.create_server(("127.0.0.1", 0))
@@ -39,7 +41,7 @@ while True:
 
 
 def said_by(pool: PersonalPool, job: str) -> str:
-    return pool.tool("condor_tail", job).stdout.strip()
+    return pool.tool("condor_tail", job).stdout.partition("\n")[0]
 
 
 @pytest.fixture(scope="module")
@@ -53,30 +55,6 @@ def served(pool: PersonalPool) -> tuple[str, int]:
     pool.until_status(job, 2)
     port = until(lambda: said_by(pool, job), "the job's port")
     return job, int(port)
-
-
-@contextmanager
-def forwarded(pool: PersonalPool, *words: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
-    """The tool at work, and the ports here."""
-    tool = subprocess.Popen(pool.command("condor_ssh_to_job", *words), cwd=pool.work, env=pool.environment, text=True,
-                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    guard = threading.Timer(DEADLINE_S, tool.kill)
-    guard.start()
-    try:
-        assert tool.stderr is not None
-        ports = []
-        for _ in range(words.count("-L")):
-            line = tool.stderr.readline()
-            found = re.match(r"Port (\d+) of 127\.0\.0\.1 is port \d+ of job \d+\.\d+; Ctrl-C ends it\.$", line)
-            assert found, line
-            ports.append(int(found.group(1)))
-        yield tool, ports
-    finally:
-        guard.cancel()
-        tool.kill()
-        tool.wait()
-        if tool.stderr is not None:
-            tool.stderr.close()
 
 
 def talk(port: int, size: int) -> bytes:
@@ -115,6 +93,20 @@ def test_many_connections_and_both_ends(pool: PersonalPool, served: tuple[str, i
             slow.shutdown(socket.SHUT_WR)
             assert talk(ports[0], 7) == answer(7)  # one that does not read holds up no other
         assert talk(ports[0], 8) == answer(8)
+
+
+def test_a_job_that_has_said_all_still_hears(pool: PersonalPool, served: tuple[str, int]) -> None:
+    job, port = served
+    with forwarded(pool, "-L", f"0:{port}", job) as (_, (here,)):
+        with socket.create_connection(("127.0.0.1", here), timeout=DEADLINE_S) as connection:
+            connection.sendall(b"h")
+            heard = b""
+            while more := connection.recv(10):
+                heard += more
+            assert heard == b"bye"
+            connection.sendall(b"a" * SIZE_BYTES)
+        expected = f"{SIZE_BYTES} {hashlib.sha256(b'a' * SIZE_BYTES).hexdigest()}"
+        until(lambda: expected in pool.tool("condor_tail", "-maxbytes", "4096", job).stdout, "all to be heard")
 
 
 def test_a_port_at_which_it_does_not_listen(pool: PersonalPool, served: tuple[str, int]) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.harness.federation import Federation, a_federation
+from tests.harness.forwarded_ports import forwarded
 from tests.harness.namespaces import NEED_NAMESPACES, Machine
 from tests.harness.packets import PacketWatch
 from tests.harness.standard_jobs import NEED_RUNTIME, Job
@@ -75,6 +76,20 @@ def finish(math: Machine, job: str, log: str) -> None:
     text = (math.work / log).read_text()
     assert text.count("005 (") == 1
     assert (ended := math.history(job)[0])["NumShadowStarts"] == 1, ended["NumShadowStarts"]
+
+
+def test_the_port_of_a_job_out_there_is_brought_home(pools: Federation) -> None:
+    math = pools.math
+    serve = "exec /usr/bin/python3 -m http.server --bind 127.0.0.1 8123"
+    job = f"{math.submit(JOB.format(count=1, log='served.log', then=serve))}.0"
+    math.until_status(job, 2)
+    fetch = ("import urllib.request as u; "
+             "print(u.urlopen('http://127.0.0.1:8124/word', timeout=60).read().decode(), end='')")
+    with forwarded(math, "-L", "8124:8123", job):
+        until(lambda: math.tool("/usr/bin/python3", "-c", fetch).stdout == "hello\n", "the job to answer")
+    assert "%physics" in math.run("condor_q", "-run")
+    math.run("condor_rm", job)
+    math.until_status(job, 0)
 
 
 def test_its_user_looks_into_a_job_out_there_and_stops_it(pools: Federation) -> None:

@@ -121,9 +121,8 @@ def _read(service: OAuthService, status: int, body: bytes) -> Answered:
     life = fields.get("expires_in")
     if isinstance(life, str) and life.isascii() and life.isdecimal() and len(life) < 12:
         life = int(life)
-    is_number = isinstance(life, (int, float)) and not isinstance(life, bool) and 0 < life < 1e10
-    return Answered(Received(token, float(life) if is_number else 0.0),  # type: ignore[arg-type]
-                    _text(fields, "refresh_token"))
+    life_s = float(life) if isinstance(life, (int, float)) and not isinstance(life, bool) and 0 < life < 1e10 else 0.0
+    return Answered(Received(token, life_s), _text(fields, "refresh_token"))
 
 
 def _text(fields: Mapping[str, object], name: str) -> str:

@@ -90,14 +90,16 @@ class PortConnection(Protocol):
     """One connection; what it reads and how it ends are turns of its starter."""
 
     def __init__(self, run: Starter, name: str, gone: Callable[[], Any]) -> None:
-        self._run, self._name, self._gone = run, name, gone
+        self._run, self._name = run, name
+        self._gone: Callable[[], None] = run.context.as_turn(gone)
         self._tell: Callable[[PortData], None] = run.context.as_turn(self._told)
-        self._early: list[PortData] = []
+        self._early = bytearray()
         """What came for it before it was connected."""
         self._on_the_way = 0
         self._passed_on = _PassedOn(self._acknowledge)
-        self._is_over = False
-        self._ended_sides = 0
+        self._is_over = self._is_paused = False
+        self._is_told_all = self._has_said_all = self._has_passed_all = False
+        """Whether the user's side has ended, the job's has, and the job knows of the user's."""
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         """Connected."""
@@ -105,9 +107,8 @@ class PortConnection(Protocol):
             self.close()
             return
         self._transport.registerProducer(self._passed_on, True)
-        early, self._early = self._early, []
-        for message in early:
-            self.take(message)
+        self._pass_on(bytes(self._early))
+        self._early.clear()
 
     @property
     def _transport(self) -> Any:
@@ -115,30 +116,39 @@ class PortConnection(Protocol):
 
     def take(self, message: PortData) -> None:
         """Something from the user's side."""
+        if self._is_over:
+            return
         if message.is_closed:
             self._is_over = True
             self.close()
-        elif self.transport is None:
-            self._early.append(message)
-            if sum(len(each.data) for each in self._early) > PORT_WINDOW_BYTES:
-                self.failed("more was sent than may be on its way")
-        else:
-            self._sent(message)
-
-    def _sent(self, message: PortData) -> None:
-        if message.taken > 0:
-            self._on_the_way = max(0, self._on_the_way - message.taken)
-            if self._on_the_way < PORT_WINDOW_BYTES:
-                self._transport.resumeProducing()
-        if self._passed_on.waiting_bytes + len(message.data) > PORT_WINDOW_BYTES:
+        elif self._is_told_all and (message.data or message.has_ended):
+            self.failed("more was sent after the end")
+        elif self._passed_on.waiting_bytes + len(self._early) + len(message.data) > PORT_WINDOW_BYTES:
             self.failed("more was sent than may be on its way")
-            return
-        if message.data:
-            self._transport.write(message.data)
-            self._passed_on.add(len(message.data))
-        if message.has_ended:
-            self._transport.unregisterProducer()  # else what ends there would be what we read, too
+        else:
+            self._is_told_all = message.has_ended or self._is_told_all
+            self._on_the_way = max(0, self._on_the_way - max(0, message.taken))
+            if self.transport is None:
+                self._early += message.data
+                return
+            if message.data or message.has_ended:
+                self._pass_on(message.data)
+            self._go_on()
+
+    def _pass_on(self, data: bytes) -> None:
+        """Give the job what came for it."""
+        if data:
+            self._transport.write(data)
+            self._passed_on.add(len(data))
+        if self._is_told_all:
+            self._transport.unregisterProducer()  # else the connection would be kept open for it
             self._transport.loseWriteConnection()
+
+    def _go_on(self) -> None:
+        """Hear the job again, if there is room for what it says; one that has said all would be heard to end again."""
+        if self._is_paused and not self._has_said_all and self._on_the_way < PORT_WINDOW_BYTES:
+            self._is_paused = False
+            self._transport.resumeProducing()
 
     def _acknowledge(self, count: int) -> None:
         self._tell(PortData(shell_id=self._name, taken=count))
@@ -146,23 +156,25 @@ class PortConnection(Protocol):
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         """The job says something."""
         self._on_the_way += len(data)
-        if self._on_the_way >= PORT_WINDOW_BYTES:
+        if self._on_the_way >= PORT_WINDOW_BYTES and not self._is_paused:
+            self._is_paused = True
             self._transport.pauseProducing()
         for start in range(0, len(data), BLOCK_BYTES):
             self._tell(PortData(shell_id=self._name, data=data[start:start + BLOCK_BYTES]))
 
     def readConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
         """The job says no more."""
+        self._has_said_all = True
         self._tell(PortData(shell_id=self._name, has_ended=True))
-        self._one_side_ended()
+        self._close_if_all_is_said()
 
     def writeConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
-        """It is told no more."""
-        self._one_side_ended()
+        """The job knows that it is told no more."""
+        self._has_passed_all = True
+        self._close_if_all_is_said()
 
-    def _one_side_ended(self) -> None:
-        self._ended_sides += 1
-        if self._ended_sides == 2:
+    def _close_if_all_is_said(self) -> None:
+        if self._has_said_all and self._has_passed_all:
             self._transport.loseConnection()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
