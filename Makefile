@@ -5,7 +5,7 @@ BIN    := $(CURDIR)/$(VENV)/bin
 STAMP  := $(VENV)/.installed
 NATIVE := $(shell find native -type f -not -name '*.o' 2>/dev/null)
 
-.PHONY: demo test install bytecode manual lint types docs seeds fuzz families mutants soak bench clean wheel
+.PHONY: demo test install bytecode manual lint types docs seeds sites fuzz families mutants soak bench clean wheel
 .DEFAULT_GOAL := install
 
 install: bytecode manual     ## virtual environment with everything built, condor_* in .venv/bin
@@ -34,6 +34,11 @@ test: install                ## all the tests
 
 seeds: install               ## simulated pools of twenty machines, every fault on; always the same ones (SEEDS=number)
 	$(BIN)/condor_simulate seeds --first 1 --count $(or $(SEEDS),2000) --machines 20 --workers 2
+
+sites: install               ## the six sites of 1994 as real pools, far from one another and in trouble (JOBS=number SEED=number KEEP=folder)
+	./etc/install-system-packages test
+	SITES_JOBS=$(or $(JOBS),100) SITES_SEED=$(or $(SEED),1) SITES_KEEP=$(KEEP) \
+		$(BIN)/python -m pytest -m soak -s tests/integration/test_six_sites.py
 
 fuzz: install                ## every parser, the native shadow and its journal, a minute each (SECONDS=number, OTHERS=number for all but those that everything goes through, SEED=number)
 	$(BIN)/python -m tests.fuzz.parsers --seconds $(or $(SECONDS),60) $(if $(OTHERS),--others $(OTHERS)) --seed $(or $(SEED),1)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.harness.mixed_jobs import KINDS, Batch
+from tests.harness.mixed_jobs import Batch
 from tests.harness.namespaces import Machine, Wire
 from tests.pool_fixture import Host
 
@@ -33,7 +33,7 @@ def wrong_history(host: Host, batches: Sequence[Batch]) -> list[str]:
         if len(mine) != wanted:
             wrong.append(f"{batch.name}: {len(mine)} of {wanted} jobs in the history")
         statuses = Counter(words[2] for words in mine)
-        if set(statuses) != {str(KINDS[batch.kind].status)}:
+        if set(statuses) != {str(batch.of.status)}:
             wrong.append(f"{batch.name}: JobStatus in the history {dict(statuses)}")
     return wrong
 
@@ -63,7 +63,7 @@ def left_over(wire: Wire) -> list[str]:
             wrong.append(f"left: {len(left)} {what}: {left[:10]}")
 
     settled("scratch directories", lambda: [f"{machine.name}/{name.name}" for machine in wire.machines
-                                            for name in (machine.dir / "execute").iterdir()])
+                                            for name in (machine.dir / "execute").glob("*")])
     settled("files in SPOOL", lambda: [each for machine in wire.machines for each in _spooled(machine)])
     settled("processes of jobs", lambda: _processes(f"{wire.folder}", ("/execute/dir_", "program.")))
     settled("mounts", lambda: _mounts(f"{wire.folder}"))

@@ -7,7 +7,7 @@ Nothing is forwarded between the wires: a packet from a machine of one pool cann
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import attrs
@@ -50,13 +50,15 @@ def introduce(host: Machine, guest: Machine, *options: str) -> None:
 
 
 @contextmanager
-def a_federation(config: str = "") -> Iterator[Federation]:
+def a_federation(config: str = "", physics_environment: Mapping[str, str] | None = None) -> Iterator[Federation]:
     """Of the gateways only that of physics dials: math's is behind a firewall that lets it in, so to say.
 
     Args:
         config: of all machines, beside what makes them these pools'.
+        physics_environment: variables of all that runs in physics, such as those that give it another clock.
     """
     with a_wire("m") as first, a_wire("p") as second, a_wire("z") as outside:
+        second.environment = dict(physics_environment or {})
         math = first.manager(
             "math", f"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD\nFLOCK_TO = physics\n{TWO_GATEWAYS}{config}",
             "math")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import shlex
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -78,19 +78,17 @@ class Batch:
 
     Args:
         name: of its folder, and what its jobs are marked with.
-        kind: of :data:`KINDS`; jobs: how many.
+        kind: of ``kinds``; jobs: how many.
+        kinds: what there are.
     """
 
-    def __init__(self, host: Host, name: str, kind: str, jobs: int) -> None:
+    def __init__(self, host: Host, name: str, kind: str, jobs: int, kinds: Mapping[str, Kind] = KINDS) -> None:
         self.host, self.name, self.kind, self.jobs = host, name, kind, jobs
+        self.of = kinds[kind]
         self.folder = host.work / name
         self.cluster = 0
         self.fetched = False
         self._make_files()
-
-    @property
-    def _of(self) -> Kind:
-        return KINDS[self.kind]
 
     @property
     def mine(self) -> str:
@@ -107,7 +105,7 @@ class Batch:
             (folder / "program.py").write_text(LONG)
             (folder / "in").write_text("hello\n" if self.kind == "standard" else INPUT)
         program = self.folder / "program.sh"
-        program.write_text(f"#!/bin/sh\n{self._of.script or RESULT}\n")
+        program.write_text(f"#!/bin/sh\n{self.of.script or RESULT}\n")
         program.chmod(0o755)
         if self.kind == "dag":
             (self.folder / "node.sub").write_text(self._description({"arguments": "$(Number)",
@@ -122,7 +120,7 @@ class Batch:
     def _description(self, more: dict[str, str], queue: str) -> str:
         commands = {"initialdir": "{folder}", "executable": "program.sh", "arguments": "$(Process)",
                     "output": "out.$(Process)", "log": f"{self.folder}/job.log", "request_memory": "16MB",
-                    "+ChaosBatch": f'"{self.name}"', **self._of.commands, **more}
+                    "+ChaosBatch": f'"{self.name}"', **self.of.commands, **more}
         lines = [f"{name} = {value}".replace("{folder}", str(self.folder)) for name, value in commands.items()]
         return "\n".join([*lines, queue, ""])
 
@@ -167,7 +165,7 @@ class Batch:
 
     def wrong(self) -> list[str]:
         """What is not as it should be, in the files and in the logs; the jobs have ended."""
-        found = [text for number in range(self.jobs if self._of.product else 0) if (text := self._wrong_file(number))]
+        found = [text for number in range(self.jobs if self.of.product else 0) if (text := self._wrong_file(number))]
         found += self._wrong_ends("job*.log", self.jobs)
         if self.kind == "dag":
             found += self._wrong_ends("all.dag.dagman.log", 1)
@@ -178,18 +176,18 @@ class Batch:
         return found
 
     def _wrong_file(self, number: int) -> str:
-        path, wanted = self.folder / self._of.product.format(number), self._of.wanted(number)
+        path, wanted = self.folder / self.of.product.format(number), self.of.wanted(number)
         text = _text(path)
         return "" if text == wanted else f"{path}: {len(text)} bytes for {len(wanted)}, at the end {text[-40:]!r}"
 
     def _wrong_ends(self, log: str, jobs: int) -> list[str]:
         lines = [line for path in self.folder.glob(log) for line in _text(path).splitlines()]
         ends = Counter(line[5:].split(")")[0] for line in lines if line[:5] in ("005 (", "009 ("))
-        rights = sum(line.startswith(f"{self._of.ending} (") for line in lines)
+        rights = sum(line.startswith(f"{self.of.ending} (") for line in lines)
         if len(ends) == jobs == rights and set(ends.values()) == {1}:
             return []
         twice = [name for name, count in ends.items() if count > 1]
-        return [f"{self.folder}/{log}: {len(ends)} of {jobs} jobs have ended, {rights} with {self._of.ending}, "
+        return [f"{self.folder}/{log}: {len(ends)} of {jobs} jobs have ended, {rights} with {self.of.ending}, "
                 f"more than once {twice}"]
 
 
@@ -197,14 +195,14 @@ def _text(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else "(no file)"
 
 
-def submitted(host: Host, name: str, kind: str, jobs: int) -> Batch:
+def submitted(host: Host, name: str, kind: str, jobs: int, kinds: Mapping[str, Kind] = KINDS) -> Batch:
     """A batch that the schedd has taken, after as many attempts as that needs."""
     attempts = 0
 
     def one_more() -> Batch | None:
         nonlocal attempts
         attempts += 1
-        batch = Batch(host, f"{name}-{attempts}", kind, jobs)
+        batch = Batch(host, f"{name}-{attempts}", kind, jobs, kinds)
         if batch.attempt():
             return batch
         until(lambda: _is_gone(batch), f"what {batch.name} may have left is removed", TAKEN_WITHIN_S)

@@ -21,7 +21,7 @@ from tests.harness.proc_files import proc_file
 from tests.harness.readable_python import python_for_all
 from tests.pool_fixture import Host, fresh_folder, until
 
-__all__ = ["NEED_NAMESPACES", "Machine", "Wire", "ip", "a_wire"]
+__all__ = ["NEED_NAMESPACES", "Machine", "Wire", "ip", "a_wire", "mac_of"]
 
 NEED_NAMESPACES = [
     pytest.mark.root,
@@ -35,6 +35,11 @@ def ip(*words: str) -> str:
     return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
 
 
+def mac_of(address: str) -> str:
+    """The MAC address of the machine with an IPv4 address."""
+    return ":".join(["02", "ca", *(f"{int(part):02x}" for part in address.split("."))])
+
+
 NOTHING_PASSES = ("root", "tbf", "rate", "8bit", "burst", "1", "limit", "1")
 """A queue whose bucket is smaller than any packet: it drops them all, and the sender hears of nothing."""
 
@@ -46,11 +51,20 @@ class Wire:
         folder: for the machines' folders.
         letter: tells it from others of the same test.
         cgroups: whether the machines see this one's control groups, as they see its files and processes.
+        subnet: the first three numbers of the machines' addresses.
+        router: the address and the MAC address of the wire's way out; none: there is none.
+
+    Attributes:
+        environment: of all that is run on machines that are made from now on, beside the usual.
     """
 
-    def __init__(self, folder: Path, letter: str = "", *, cgroups: bool = False) -> None:
+    def __init__(self, folder: Path, letter: str = "", *, cgroups: bool = False, subnet: str = "10.88.7",
+                 router: tuple[str, str] | None = None) -> None:
         self.folder = folder
         self.cgroups = cgroups
+        self.subnet = subnet
+        self.router = router
+        self.environment: dict[str, str] = {}
         self.tag = f"ca{os.getpid() % 100000}{letter}"
         self.hub = f"{self.tag}hub"
         self.machines: list[Machine] = []
@@ -137,16 +151,21 @@ class Machine(Host):
         super().__init__(folder, folder / "work")
         self.wire = wire
         self.name = name
-        self.address = f"10.88.7.{number}"
+        self.address = f"{wire.subnet}.{number}"
         self.outside = ""
         self.namespace = f"{wire.tag}{name}"
         inner, outer = self._inner, self._outer = f"{wire.tag}i{number}", f"{wire.tag}o{number}"
         ip("netns", "add", self.namespace)
-        ip("link", "add", inner, "netns", self.namespace, "type", "veth", "peer", "name", outer, "netns", wire.hub)
+        ip("link", "add", inner, "address", mac_of(self.address), "netns", self.namespace, "type", "veth",
+           "peer", "name", outer, "netns", wire.hub)
         ip("-n", wire.hub, "link", "set", outer, "master", "br0", "up")
         ip("-n", self.namespace, "addr", "add", f"{self.address}/24", "dev", inner)
         ip("-n", self.namespace, "link", "set", inner, "up")
         ip("-n", self.namespace, "link", "set", "lo", "up")
+        if wire.router is not None:
+            address, mac = wire.router
+            ip("-n", self.namespace, "neigh", "add", address, "lladdr", mac, "dev", inner, "nud", "permanent")
+            ip("-n", self.namespace, "route", "add", "default", "via", address)
         local = folder / "config.d"
         local.mkdir()
         (local / "zz.config").write_text(config)  # what condor_pool writes comes before it
@@ -154,7 +173,7 @@ class Machine(Host):
             f"LOCAL_DIR = {folder}\nETC = {folder}/etc\nLOCAL_CONFIG_DIR = {local}\n"
             "NUM_CPUS = 2\nMEMORY = 512\nUID_DOMAIN = trio\nFILESYSTEM_DOMAIN = $(FULL_HOSTNAME)\n"
         )
-        self.environment["CONDOR_CONFIG"] = str(folder / "condor_config")
+        self.environment |= {**wire.environment, "CONDOR_CONFIG": str(folder / "condor_config")}
         self.master: subprocess.Popen[bytes] | None = None
 
     def plug_in(self, other: Wire) -> None:
@@ -214,10 +233,11 @@ class Machine(Host):
 
 
 @contextmanager
-def a_wire(letter: str = "", *, cgroups: bool = False) -> Iterator[Wire]:
-    """A wire without machines yet; they and it are gone afterwards."""
+def a_wire(letter: str = "", *, cgroups: bool = False, subnet: str = "10.88.7",
+           router: tuple[str, str] | None = None) -> Iterator[Wire]:
+    """A wire without machines yet; they and it are gone afterwards (for the arguments see :class:`Wire`)."""
     with fresh_folder() as folder:
-        made = Wire(folder, letter, cgroups=cgroups)
+        made = Wire(folder, letter, cgroups=cgroups, subnet=subnet, router=router)
         try:
             yield made
         finally:

@@ -9,11 +9,30 @@ import struct
 import threading
 from types import TracebackType
 
-__all__ = ["PacketWatch"]
+__all__ = ["ETH_P_IP", "PacketWatch", "packet_socket"]
 
 CLONE_NEWNET = 0x40000000
 ETH_P_ALL, ETH_P_IP = 3, 0x0800
 BUFFER_BYTES = 8 << 20
+
+
+def packet_socket(namespace: str, protocol: int, device: str = "") -> socket.socket:
+    """A packet socket in another namespace, into which the calling thread, and no other, is moved for good.
+
+    Args:
+        namespace: its name.
+        protocol: which frames; those of ``ETH_P_IP`` are only the ones that come in.
+        device: of which; empty: of all.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open(f"/var/run/netns/{namespace}", "rb") as there:
+        if libc.setns(there.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"setns {namespace}: {os.strerror(ctypes.get_errno())}")
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(protocol))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+    if device:
+        sock.bind((device, protocol))
+    return sock
 
 
 class PacketWatch:
@@ -62,12 +81,6 @@ class PacketWatch:
                     self.pairs.add((socket.inet_ntoa(source), socket.inet_ntoa(to)))
 
     def _open(self) -> socket.socket:
-        """A packet socket within the hub's namespace; only this thread is moved there."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        with open(f"/var/run/netns/{self._hub}", "rb") as namespace:
-            if libc.setns(namespace.fileno(), CLONE_NEWNET) != 0:
-                raise OSError(ctypes.get_errno(), f"setns {self._hub}: {os.strerror(ctypes.get_errno())}")
-        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+        sock = packet_socket(self._hub, ETH_P_ALL)
         sock.settimeout(0.2)
         return sock

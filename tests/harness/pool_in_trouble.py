@@ -23,7 +23,7 @@ from tests.harness.namespaces import Machine, Wire, a_wire
 from tests.harness.trouble import Trouble
 from tests.pool_fixture import until
 
-__all__ = ["in_trouble", "say"]
+__all__ = ["in_trouble", "keep_folders", "say"]
 
 CONFIG = """
 NUM_CPUS = 4
@@ -151,11 +151,12 @@ def in_trouble(jobs: int, minutes: float, seed: int, keep: Path | None = None) -
         until((home.dir / "run" / "schedd.address").exists, "the schedd to listen")
         wrong = Chaos(wire, home, jobs, seed).run(minutes, seed)
         if wrong and keep is not None:
-            _keep(wire.machines, keep)
+            keep_folders(wire.machines, keep)
     return wrong
 
 
-def _keep(machines: Sequence[Machine], folder: Path) -> None:
+def keep_folders(machines: Sequence[Machine], folder: Path) -> None:
+    """Copy what the machines have written, but for what is large and known."""
     for machine in machines:
         for part in ("log", "spool", "work", "execute"):
             source = machine.dir / part

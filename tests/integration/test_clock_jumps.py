@@ -6,43 +6,25 @@ As far as certificates go: a machine's is not good before a day ahead of its mak
 from __future__ import annotations
 
 import os
-import struct
-import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.harness.jumping_clock import JumpingClock
 from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
 
 pytestmark = pytest.mark.quiet
 
-SOURCE = Path(__file__).parent / "clock" / "jumping_clock.c"
 DAY_S = 86_400
-
-
-class JumpingClock:
-    """The wall clock of every process of a pool."""
-
-    def __init__(self, folder: Path) -> None:
-        self.library = folder / "jumping_clock.so"
-        self.offset = folder / "offset"
-        self.offset.write_bytes(struct.pack("q", 0))
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(self.library), str(SOURCE), "-ldl"], check=True)
-
-    def jump(self, seconds: int) -> None:
-        """Set the clock of all of them to so many seconds beside the real one."""
-        with self.offset.open("r+b") as file:
-            os.pwrite(file.fileno(), struct.pack("q", seconds), 0)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[JumpingClock]:
     with fresh_folder() as folder:
         made = JumpingClock(folder)
-        monkeypatch.setenv("LD_PRELOAD", str(made.library))
-        monkeypatch.setenv("JUMPING_CLOCK", str(made.offset))
+        for name, value in made.environment.items():
+            monkeypatch.setenv(name, value)
         yield made
 
 
