@@ -224,6 +224,18 @@ class AskFailed:
     text: str = ""
     question: Any = None
 
+    @property
+    def nobody_listens(self) -> bool:
+        """Whether the machine that was asked answers, and refuses connections there: what listened is dead.
+
+        A gateway on the way that refuses one, or whose own machine does, says nothing about that machine.
+        """
+        return self.reason == "unreachable" and REFUSED in self.text and THROUGH not in self.text
+
+
+REFUSED, THROUGH = "Connection was refused", "through the gateway"
+"""What the text of an :class:`AskFailed` says where a connection was refused, and where gateways were on the way."""
+
 
 @attrs.frozen(kw_only=True)
 class PeerUp:

@@ -327,7 +327,7 @@ class ShadowRun:
             self.tell_wish()
         elif isinstance(message, Refused) and message.code not in UNANSWERED:
             self.give_up(f"the run is not to be found any more: {message.text}")
-        elif isinstance(message, AskFailed) and "refused" in message.text.lower():
+        elif isinstance(message, AskFailed) and message.nobody_listens:
             self._refusals += 1
             if self._refusals >= REFUSALS:
                 self.give_up("the starter host is dead: its machine answers, but nobody listens there any more")

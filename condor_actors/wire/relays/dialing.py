@@ -16,7 +16,7 @@ from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP
 from twisted.internet.interfaces import IProtocol, IStreamClientEndpoint
 from zope.interface import implementer
 
-from condor_actors.messages.envelope import Identity
+from condor_actors.messages.envelope import THROUGH, Identity
 from condor_actors.messages.realm import is_realm
 from condor_actors.wire.acceptor import DoorFactory
 from condor_actors.wire.certificates.credentials import TlsDoor, TlsFactory
@@ -100,7 +100,7 @@ def first_circuit(gateways: Sequence[TlsNode], through: Callable[[TlsNode], Defe
         try:
             return (yield through(gateway))
         except (NoCircuit, OSError) as error:
-            reasons.append(f"through the gateway {error}")
+            reasons.append(f"{THROUGH} {error}")
     raise NoCircuit("; ".join(reasons))
 
 

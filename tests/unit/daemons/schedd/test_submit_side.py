@@ -437,6 +437,19 @@ def test_a_machine_that_answers_without_its_starter_host_has_lost_the_run() -> N
     assert run.ended.outcome == "lost"
 
 
+def test_a_gateway_that_refuses_connections_says_nothing_about_the_starter_host() -> None:
+    order = StartRun(run_id="1.0#1", job_ad=b"", claim_id="c", secret="s", starter_node="<e%physics:1>",
+                     slot_name="slot1", slot_ad=b"", lease_s=2400.0, reattach=True)
+    run = ShadowRun(order, ClassAd(), "key")
+    run.start(0.0)
+    refused = AskFailed(reason="unreachable", text="nobody answers at <e%physics:1>: through the gateway "
+                        "<10.0.0.9:9619>: Connection was refused by other side: 111: Connection refused.")
+    for number in range(20):
+        run.handle(Answer("reattach", refused), float(number))
+        assert run.state is ShadowState.APART
+        run.handle(TimerFired(key="reattach"), number + 0.5)
+
+
 def test_a_piece_of_a_stream_that_finds_no_room_is_wanted_again(
         pool: SubmitPool, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = pool.submit(b'Out = "out"\nStreamOut = true\n')
