@@ -144,8 +144,10 @@ struct lineage {
 };
 
 struct lineage_child {
-    int32_t virtual_pid, has_ended, status, reserved; /* as wait4 tells it */
+    int32_t virtual_pid, has_ended, status, reserved; /* as wait4 tells it; of one that lives 0, or STATUS_CONTINUED */
 };
+
+enum { STATUS_CONTINUED = 0xffff }; /* it went on after a stop, and no wait has told its parent so */
 
 /* At the end of a family's image: its members, children that have ended and were not waited for among them, and the
  * memory that they share.  The image's header says where (FAMILY_AT: magic, offset). */
@@ -158,7 +160,7 @@ struct family_image {
 struct member_image {
     uint64_t base; /* of its part in the file */
     int32_t virtual_pid, parent_pid;
-    int32_t has_ended, status;
+    int32_t has_ended, status; /* as in struct lineage_child; 0 of all that live, in older images */
 };
 
 struct object_image {

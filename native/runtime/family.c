@@ -25,7 +25,7 @@
 #include "time.h"
 #include "user.h"
 
-enum { CHILDREN = 1024, CHILDREN_GONE = 64, ROBUST_HEAD_BYTES = 3 * sizeof(long), USAGE_WORDS = 18, STOPPED = 0x7f, CONTINUED = 0xffff, SIGNAL_OF_STATUS = 0x7f };
+enum { CHILDREN = 1024, CHILDREN_GONE = 64, ROBUST_HEAD_BYTES = 3 * sizeof(long), USAGE_WORDS = 18, STOPPED = 0x7f, SIGNAL_OF_STATUS = 0x7f };
 
 struct lock children_lock;
 static struct child {
@@ -77,10 +77,22 @@ static int new_virtual_id(int real_id)
     return real_id;
 }
 
-/* What there is of children: each lives, or has ended and was not waited for. Returns their number or -errno. */
-long list_children(struct lineage_child *list, uint32_t most)
+/* A child's status as wait4 would tell it. */
+static int status_of(const struct siginfo *info)
 {
     enum { STATUS_SHIFT = 8, DUMPED = 0x80 };
+    int status = info->_sifields._sigchld._status;
+    if (info->si_code == CLD_CONTINUED)
+        return STATUS_CONTINUED;
+    if (info->si_code == CLD_EXITED)
+        return status << STATUS_SHIFT;
+    return info->si_code == CLD_DUMPED ? status | DUMPED : status;
+}
+
+/* What there is of children: each lives, or has ended and was not waited for. That one went on after a stop is the
+ * kernel's to remember as well, until a wait tells it. Returns their number or -errno. */
+long list_children(struct lineage_child *list, uint32_t most)
+{
     uint32_t count = 0;
     lock(&children_lock);
     for (size_t i = 0; i < CHILDREN; i++) {
@@ -88,18 +100,14 @@ long list_children(struct lineage_child *list, uint32_t most)
         memset(&info, 0, sizeof info);
         if (!children[i].real_id)
             continue;
-        if (SYSTEM(__NR_waitid, P_PID, children[i].real_id, &info, WEXITED | WNOHANG | WNOWAIT, 0) < 0) {
+        if (SYSTEM(__NR_waitid, P_PID, children[i].real_id, &info, WEXITED | WCONTINUED | WNOHANG | WNOWAIT, 0) < 0) {
             children[i].real_id = 0; /* the kernel has reaped it */
             continue;
         }
         if (count == most)
             break;
-        int status = info._sifields._sigchld._status;
-        if (info.si_code == CLD_EXITED)
-            status <<= STATUS_SHIFT;
-        else if (info.si_code == CLD_DUMPED)
-            status |= DUMPED;
-        list[count++] = (struct lineage_child){children[i].virtual_id, info._sifields._sigchld._pid != 0, status, 0};
+        bool ended = info._sifields._sigchld._pid && info.si_code != CLD_CONTINUED;
+        list[count++] = (struct lineage_child){children[i].virtual_id, ended, status_of(&info), 0};
     }
     unlock(&children_lock);
     return count < most ? (long)count : -E2BIG;
@@ -366,7 +374,7 @@ long do_wait4(struct trap *t)
         return -RESTART_ALWAYS;
     if (id <= 0)
         return id;
-    bool ended = (status & 0xff) != STOPPED && status != CONTINUED;
+    bool ended = (status & 0xff) != STOPPED && status != STATUS_CONTINUED;
     if (ended && (status & SIGNAL_OF_STATUS))
         await_last_calls(t->self, (int)id);
     if ((t->a[1] && copy_user((void *)t->a[1], &status, sizeof status)) ||

@@ -37,7 +37,7 @@ struct gathering {
     struct member_image members[MOST_MEMBERS];
     struct group_image groups[MOST_MEMBERS]; /* of those */
     uint32_t member_count, living;
-    int32_t claimed[MOST_MEMBERS]; /* children that are said to live */
+    struct lineage_child claimed[MOST_MEMBERS]; /* children that are said to live */
     uint32_t claimed_count;
 };
 
@@ -303,7 +303,7 @@ static bool note_lineage(struct gathering *g, struct session *s, uint64_t base, 
                                                           .parent_pid = s->virtual_pid,
                                                           .has_ended = 1, .status = children[i].status});
         else
-            g->claimed[g->claimed_count++] = children[i].virtual_pid;
+            g->claimed[g->claimed_count++] = children[i];
     return true;
 }
 
@@ -347,13 +347,17 @@ long serve_part(struct work *w)
     return result;
 }
 
-/* Whether every child that its parent says lives has told where its part is. */
-static bool all_are_there(const struct gathering *g)
+/* Whether every child that its parent says lives has told where its part is; what its parent says besides is noted. */
+static bool all_are_there(struct gathering *g)
 {
     for (uint32_t i = 0; i < g->claimed_count; i++) {
         bool found = false;
-        for (uint32_t k = 0; k < g->member_count && !found; k++)
-            found = !g->members[k].has_ended && g->members[k].virtual_pid == g->claimed[i];
+        for (uint32_t k = 0; k < g->member_count && !found; k++) {
+            struct member_image *member = &g->members[k];
+            found = !member->has_ended && member->virtual_pid == g->claimed[i].virtual_pid;
+            if (found && g->claimed[i].status == STATUS_CONTINUED)
+                member->status = STATUS_CONTINUED;
+        }
         if (!found)
             return false;
     }

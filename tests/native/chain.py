@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
@@ -9,10 +10,11 @@ import select
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
+import psutil
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind, ShadowEvent, ShadowHost, Task
@@ -24,6 +26,31 @@ MOVED = 112
 
 class Stuck(AssertionError):
     """Nothing happened until the deadline."""
+
+
+_endings: list[Callable[[], None]] = []
+
+
+def at_end_of_test(ending: Callable[[], None]) -> None:
+    """Have ENDING called when the test is over, however it ended."""
+    _endings.append(ending)
+
+
+def end_of_test() -> None:
+    """Call what is to be called at the end of a test."""
+    while _endings:
+        _endings.pop()()
+
+
+def end_family(process: subprocess.Popen[bytes]) -> None:
+    """End PROCESS and its children, if it still runs, as after a test that failed."""
+    if process.poll() is not None:
+        return
+    first = psutil.Process(process.pid)
+    for member in [*first.children(recursive=True), first]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
+    process.wait(DEADLINE_S)
 
 
 @attrs.define
@@ -64,6 +91,13 @@ class Chain:
         self.output = os.open(folder / "output", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         self.session = -1
         self.process: subprocess.Popen[bytes] | None = None
+        at_end_of_test(self.end)
+
+    def end(self) -> None:
+        """End the program's processes, if there are any left."""
+        if self.process is not None and self.process.poll() is None:
+            self.host.close(self.session)
+            end_family(self.process)
 
     def start(self, executable: str) -> None:
         """Start the runtime or an image of it, with a shadow of its own."""
@@ -120,6 +154,19 @@ class Chain:
             if event.kind is not EventKind.NO_IMAGE:
                 return event
 
+    def moved(self, number: int) -> bool:
+        """Let the program go on from its image, in a file of NUMBER's; return whether it had not ended before."""
+        assert self.process
+        self.host.vacate(self.session)
+        if self.asked_for_image().kind is EventKind.ENDED:
+            return False
+        self.expect(EventKind.ENDED)
+        assert self.process.wait(DEADLINE_S) == MOVED
+        image = self.folder / f"image.{number % 2}"
+        self.image.replace(image)
+        self.start(str(image))
+        return True
+
     def live(self, links: int, pause_s: float) -> Life:
         """Run to the end with at most LINKS checkpoints, about PAUSE_S apart."""
         self.start(runtime_path())
@@ -133,15 +180,9 @@ class Chain:
                 break
             if done >= links:
                 raise Stuck("the program did not end")
-            self.host.vacate(self.session)
-            if self.asked_for_image().kind is EventKind.ENDED:
+            if not self.moved(done):
                 break
-            self.expect(EventKind.ENDED)
-            assert self.process.wait(DEADLINE_S) == MOVED
             done += 1
-            image = self.folder / f"image.{done % 2}"
-            self.image.replace(image)
-            self.start(str(image))
         status = self.process.wait(DEADLINE_S)
         output = (self.folder / "output").read_bytes()
         os.close(self.output)

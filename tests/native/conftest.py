@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from .chain import end_of_test
 
 SOURCES = Path(__file__).parent / "programs"
 DEADLINE_S = 120
@@ -40,6 +42,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 @pytest.fixture(autouse=True)
 def _untraced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "C")
+
+
+@pytest.fixture(autouse=True)
+def _ended() -> Iterator[None]:
+    """End what a test has left running."""
+    yield
+    end_of_test()
 
 
 def tool(*words: str) -> list[str]:

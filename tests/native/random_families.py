@@ -16,7 +16,7 @@ from pathlib import Path
 
 import attrs
 
-from .chain import Chain, Stuck
+from .chain import Chain, Stuck, end_of_test
 
 SOURCE = Path(__file__).parent / "programs" / "random_family.c"
 STEPS, REST_MS, MOST_MOVES, PAUSE_S = 6, 20, 15, 0.08
@@ -49,6 +49,8 @@ def one_family(program: str, seed: int, folder: Path) -> Outcome:
         life = Chain(command, moved, seed).live(MOST_MOVES, PAUSE_S)
     except (AssertionError, Stuck) as failure:
         return Outcome(seed, 0, f"{type(failure).__name__}: {failure}")
+    finally:
+        end_of_test()
     as_native = (life.status, life.output) == (done.returncode, done.stdout) and done.returncode == 0
     wrong = "" if as_native else f"natively {done.stdout!r}, moved {life.status} {life.output!r}"
     return Outcome(seed, life.links, wrong)

@@ -7,12 +7,14 @@ import select
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind, ShadowHost, Task
+from tests.native.chain import at_end_of_test, end_family
 from tests.native.conftest import DEADLINE_S, SOURCES, finished, tool
 
 LATE = """
@@ -124,6 +126,7 @@ def run_once(host: ShadowHost, command: list[str], folder: Path, outputs: list[s
         )
         session = host.open(ours, task)
         process = subprocess.Popen([runtime_path(), str(theirs.fileno()), "-"], pass_fds=(theirs.fileno(),))
+        at_end_of_test(partial(end_family, process))
         theirs.close()
         over = False
         while not over:

@@ -14,7 +14,7 @@ from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 
-from .chain import Chain
+from .chain import DEADLINE_S, Chain
 from .conftest import Compile, finished, tool
 
 FAMILIES = {
@@ -116,6 +116,30 @@ def test_groups_and_sessions_are_the_native_ones(
     life = Chain(command, tmp_path, seed=7).live(moves, 0.1)
     assert (life.status, life.output) == (0, native)
     assert bool(life.links) == bool(moves)
+
+
+def test_children_that_went_on_after_a_stop_are_still_to_be_told_of(compiled: Compile, tmp_path: Path) -> None:
+    """The kernel's memory of it, which a wait takes, moves twice; signals do not come once more."""
+    command = [compiled("continued"), "go"]
+    native = tmp_path / "native"
+    native.mkdir()
+    (native / "go").touch()
+    done = subprocess.run(command, cwd=native, capture_output=True, check=True)
+    assert b"NO" not in done.stdout
+    chain = Chain(command, tmp_path, seed=1)
+    chain.start(runtime_path())
+    assert chain.process
+    chain.expect(EventKind.STARTED)
+    while b"ready" not in (tmp_path / "output").read_bytes():
+        assert chain.until(EventKind.ENDED, within_s=0.02) is None
+    for move in range(2):
+        assert chain.moved(move)
+        chain.expect(EventKind.STARTED)
+    (tmp_path / "go").touch()
+    chain.expect(EventKind.ENDED)
+    assert chain.process.wait(DEADLINE_S) == 0
+    os.close(chain.output)
+    assert (tmp_path / "output").read_bytes() == done.stdout
 
 
 def test_pseudo_terminals_and_control_of_a_terminal_are_refused(tmp_path: Path) -> None:

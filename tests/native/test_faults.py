@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from condor_actors.machine.native.image import ImageDamaged, read_image
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind, Task
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL
-from tests.native.chain import DEADLINE_S, Chain
+from tests.native.chain import DEADLINE_S, Chain, at_end_of_test, end_family
 from tests.native.conftest import Compile, finished, tool
 from tests.native.test_undo_journal import tree
 
@@ -68,12 +69,12 @@ class Cut(Chain):
         os.close(null)
         relay = Relay(relayed, away, most)
         with theirs:
-            process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [executable, str(theirs.fileno()), "-", "family"], pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
         relay.start()
-        status = process.wait(DEADLINE_S)
+        status = self.process.wait(DEADLINE_S)
         relay.join(DEADLINE_S)
         self.expect(EventKind.ENDED)
         return status
@@ -147,6 +148,7 @@ def test_the_shadow_dies(compiled: Compile, tmp_path: Path, expected: dict[str, 
         tool("run", "--every", "0.02s", "--image", str(image), "--", compiled("rewriter"), "80"), cwd=work,
         stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(source)},
     )  # fmt: skip
+    at_end_of_test(partial(end_family, shadow))
     while not image.exists() and shadow.poll() is None:
         os.sched_yield()
     shadow.send_signal(signal.SIGKILL)

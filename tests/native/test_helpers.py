@@ -8,12 +8,15 @@ import socket
 import struct
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind, ShadowHost, Task
+
+from .chain import at_end_of_test, end_family
 
 DEADLINE_S = 120
 CONTROL = struct.Struct("<IIq")
@@ -62,6 +65,7 @@ class Starter:
                 [*words, f"key={reader}"] if key else words,
                 pass_fds=(theirs.fileno(), control.fileno(), reader), stdin=subprocess.DEVNULL,
             )  # fmt: skip
+        at_end_of_test(partial(end_family, self.process))
         os.close(reader)
         self.selector.register(self.host, selectors.EVENT_READ)
 

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind, ShadowHost, Task
+from tests.native.chain import at_end_of_test, end_family
 from tests.native.conftest import DEADLINE_S, SOURCES
 
 SIZES = [0, 1, 15, 16, 17, 63, 64, 100, 191, 192, 193, 255, 256, 257, 1000, 4096, 65535, 65536]
@@ -95,6 +97,7 @@ def run(command: list[str], folder: Path, wire: bool, change_at: int | None = No
         session = host.open(ours, task)
         words = [runtime_path(), str(theirs.fileno()), "-", "family", f"key={reader}"]
         process = subprocess.Popen(words, pass_fds=(theirs.fileno(), reader))
+        at_end_of_test(partial(end_family, process))
         theirs.close()
         os.close(reader)
         over = False
