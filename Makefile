@@ -30,6 +30,7 @@ demo: install                ## start a pool, run the examples, show what happen
 
 test: install                ## all the tests
 	./etc/install-system-packages test
+	$(BIN)/python -m tests.harness.compiled
 	$(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 seeds: install               ## simulated pools of twenty machines, every fault on; always the same ones (SEEDS=number)

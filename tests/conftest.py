@@ -3,7 +3,7 @@
 A busy machine is no failure, and a search for new examples is not what decides whether a change is good:
 ``CONDOR_NEW_EXAMPLES=1`` looks for others.
 
-``make test`` has two workers for each processor (``-n auto --dist loadfile``).  What is marked ``quiet`` or ``alone``
+``make test`` has three workers for each processor (``-n auto --dist loadfile``).  What is marked ``quiet`` or ``alone``
 depends on what else the machine does (who types, how busy it is): see :mod:`tests.harness.turns`.
 """
 
@@ -35,8 +35,8 @@ FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two for each processor: most tests of pools wait for processes."""
-    return min(MOST_WORKERS, 2 * len(os.sched_getaffinity(0)))
+    """Three for each processor: a worker with tests of pools needs a third of one, and waits otherwise."""
+    return min(MOST_WORKERS, 3 * len(os.sched_getaffinity(0)))
 
 
 @pytest.hookimpl(optionalhook=True)

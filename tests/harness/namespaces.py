@@ -19,7 +19,7 @@ import pytest
 from condor_actors.machine.supervisor.process_titles import ROOM
 from tests.harness.proc_files import proc_file
 from tests.harness.readable_python import python_for_all
-from tests.pool_fixture import Host, fresh_folder, until
+from tests.pool_fixture import UNMEASURED, Host, fresh_folder, until
 
 __all__ = ["NEED_NAMESPACES", "Machine", "Wire", "ip", "a_wire", "mac_of"]
 
@@ -146,6 +146,8 @@ class Wire:
 class Machine(Host):
     """A host: namespaces for network and host name, folders and configuration of its own."""
 
+    is_ours = True
+
     def __init__(self, wire: Wire, name: str, number: int, config: str) -> None:
         folder = wire.folder / name
         super().__init__(folder, folder / "work")
@@ -171,7 +173,7 @@ class Machine(Host):
         (local / "zz.config").write_text(config)  # what condor_pool writes comes before it
         (folder / "condor_config").write_text(
             f"LOCAL_DIR = {folder}\nETC = {folder}/etc\nLOCAL_CONFIG_DIR = {local}\n"
-            "NUM_CPUS = 2\nMEMORY = 512\nUID_DOMAIN = trio\nFILESYSTEM_DOMAIN = $(FULL_HOSTNAME)\n"
+            f"NUM_CPUS = 2\nMEMORY = 512\nUID_DOMAIN = trio\nFILESYSTEM_DOMAIN = $(FULL_HOSTNAME)\n{UNMEASURED}"
         )
         self.environment |= {**wire.environment, "CONDOR_CONFIG": str(folder / "condor_config")}
         self.master: subprocess.Popen[bytes] | None = None

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from condor_actors.machine.supervisor.process_marks import command_line, marked_processes
 from condor_actors.machine.supervisor.process_titles import ROOM
+from tests.pool_fixture import UNMEASURED
 
 DEADLINE_S = 60.0
 CLEAN = {name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()}
@@ -69,7 +70,8 @@ class Master:
             port = probe.getsockname()[1]
         self.config.write_text(
             f"LOCAL_DIR = {self.folder}\nETC = $(LOCAL_DIR)\nCOLLECTOR_HOST = 127.0.0.1:{port}\n"
-            f"DAEMON_LIST = MASTER {self.daemons}\nCONDOR_ADMIN =\nMASTER_BACKOFF_CONSTANT = 0\n{self.settings}\n"
+            f"DAEMON_LIST = MASTER {self.daemons}\nCONDOR_ADMIN =\nMASTER_BACKOFF_CONSTANT = 0\n{UNMEASURED}"
+            f"{self.settings}\n"
         )
 
     def start(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from random import Random
 from statistics import correlation, mean, median
@@ -12,15 +13,20 @@ from condor_actors.simulation.cores.owners import factors, mean_use, use_at, vis
 from condor_actors.simulation.cores.workload import DAY_S, HOUR_S
 
 DAYS = 28
-ALL = [each for seed in range(8) for each in visits_of_all(23, seed, DAYS * DAY_S)]
+
+
+@cache
+def all_visits() -> list[list[tuple[float, float]]]:
+    """Of each station, in eight pools."""
+    return [each for seed in range(8) for each in visits_of_all(23, seed, DAYS * DAY_S)]
 
 
 def use(begin_h: float, end_h: float, days: range) -> float:
     """The part of the time between two hours of some days that owners were there."""
     spans = [(day * DAY_S + begin_h * HOUR_S, day * DAY_S + end_h * HOUR_S) for day in days]
-    there = sum(max(0.0, min(left, end) - max(came, begin)) for station in ALL for came, left in station
+    there = sum(max(0.0, min(left, end) - max(came, begin)) for station in all_visits() for came, left in station
                 for begin, end in spans)
-    return there / (len(ALL) * sum(end - begin for begin, end in spans))
+    return there / (len(all_visits()) * sum(end - begin for begin, end in spans))
 
 
 def test_use_follows_the_hour() -> None:
@@ -35,22 +41,22 @@ def test_use_follows_the_hour() -> None:
 
 
 def test_visits_are_in_order_and_apart() -> None:
-    for station in ALL:
+    for station in all_visits():
         assert all(came < left for came, left in station)
         assert all(left < came for (_, left), (came, _) in pairwise(station))
 
 
 def test_most_are_short_and_some_are_long() -> None:
-    stays = [left - came for station in ALL for came, left in station]
+    stays = [left - came for station in all_visits() for came, left in station]
     assert median(stays) < 12 * 60 < mean(stays)
-    absences = [came - left for station in ALL for (_, left), (came, _) in pairwise(station)]
+    absences = [came - left for station in all_visits() for (_, left), (came, _) in pairwise(station)]
     assert median(absences) < 20 * 60
     assert sum(each for each in absences if each > 3 * HOUR_S) > 0.5 * sum(absences)
 
 
 def test_a_long_absence_is_rather_followed_by_a_long_one() -> None:
     ranks = []
-    for station in ALL:
+    for station in all_visits():
         absences = [came - left for (_, left), (came, _) in pairwise(station)]
         ranks += [(float(one > 3600.0), float(other > 3600.0)) for one, other in pairwise(absences)]
     assert correlation(*zip(*ranks, strict=True)) > 0.2
