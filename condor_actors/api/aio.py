@@ -51,6 +51,7 @@ class Schedd:
     retrieve = awaited(schedd.Schedd.retrieve)
     query = awaited(schedd.Schedd.query)
     history = awaited(schedd.Schedd.history)
+    epochs = awaited(schedd.Schedd.epochs)
     autoclusters = awaited(schedd.Schedd.autoclusters)
     act = awaited(schedd.Schedd.act)
     remove = awaited(schedd.Schedd.remove)
@@ -94,6 +95,7 @@ class Startd:
     drain = awaited(startd.Startd.drain)
     cancel_drain = awaited(startd.Startd.cancel_drain)
     vacate = awaited(startd.Startd.vacate)
+    history = awaited(startd.Startd.history)
 
 
 class Credd:

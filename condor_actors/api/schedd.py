@@ -187,6 +187,15 @@ class Schedd:
         """
         return list(self._ads("history", constraint, projection, jobs, limit, since=str(since)))
 
+    def epochs(self, constraint: str | Expr | None = None, projection: Sequence[str] = (), *,
+               jobs: Jobs | None = None, limit: int = 0, since: str | Expr = "") -> list[ClassAd]:
+        """The ads that jobs had when runs of them ended, the newest first (JOB_EPOCH_HISTORY).
+
+        Args:
+            constraint, projection, jobs, limit, since: as for `history`.
+        """
+        return list(self._ads("epochs", constraint, projection, jobs, limit, since=str(since)))
+
     def autoclusters(self, constraint: str | Expr | None = None) -> list[ClassAd]:
         """What jobs that no slot can tell apart want, and how many they are (AutoClusterId, JobCount, JobIds)."""
         return list(self._ads("autoclusters", constraint, (), None, 0))

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from condor_actors.api.errors import as_condor_errors
+from condor_actors.api.job_names import constraint_text
 from condor_actors.api.settings import config
+from condor_actors.classads import ClassAd, Expr
 from condor_actors.messages.admin import CancelDrain, Drain, VacateSlots
+from condor_actors.messages.queue import QueryJobs
 from condor_actors.tools.lib.machine_commands import STARTD, startds
 
 
@@ -61,6 +64,31 @@ class Startd:
             fast: they are not given time to save their work.
         """
         self._ask(VacateSlots(slots=tuple(slots), fast=fast))
+
+    def history(self, constraint: str | Expr | None = None, projection: Sequence[str] = (), *, limit: int = 0,
+                since: str | Expr = "") -> list[ClassAd]:
+        """The runs that ended on the machine, the newest first; of others' jobs only for whoever may pause the machine.
+
+        Args:
+            constraint: over the ads; None: all.
+            projection: the attributes wanted; empty: all.
+            limit: at most so many; 0: no limit.
+            since: stop at this job (``12.3``), or where this expression is true.
+
+        Raises:
+            ClassAdSyntaxError: the constraint is none.
+            CondorError: the startd cannot be asked, or keeps no records.
+        """
+        found: list[ClassAd] = []
+        cursor = ""
+        while True:
+            page = self._ask(QueryJobs(
+                source="startd", constraint=constraint_text(constraint), projection=tuple(projection),
+                limit=limit - len(found) if limit else 0, since=str(since), cursor=cursor))
+            found += map(ClassAd.from_bytes, page.ads)
+            cursor = page.cursor
+            if not cursor or (limit and len(found) >= limit):
+                return found
 
     def _ask(self, message: Any) -> Any:
         answer = None

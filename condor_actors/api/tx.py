@@ -136,6 +136,7 @@ class Schedd:
     retrieve = deferred(schedd.Schedd.retrieve)
     query = deferred(schedd.Schedd.query)
     history = deferred(schedd.Schedd.history)
+    epochs = deferred(schedd.Schedd.epochs)
     autoclusters = deferred(schedd.Schedd.autoclusters)
     act = deferred(schedd.Schedd.act)
     remove = deferred(schedd.Schedd.remove)
@@ -179,6 +180,7 @@ class Startd:
     drain = deferred(startd.Startd.drain)
     cancel_drain = deferred(startd.Startd.cancel_drain)
     vacate = deferred(startd.Startd.vacate)
+    history = deferred(startd.Startd.history)
 
 
 class Credd:

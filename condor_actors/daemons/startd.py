@@ -32,6 +32,7 @@ from condor_actors.cores.startd.startd_events import (
 )
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser
 from condor_actors.daemons.measures import Measure, counted
+from condor_actors.daemons.run_questions import RunQuestions
 from condor_actors.daemons.site_programs import SiteHost, site_edge
 from condor_actors.daemons.startd_actor import FinishClaims, NewSlotSettings, StartdActor, VacateAll
 from condor_actors.daemons.startd_settings import (
@@ -69,6 +70,7 @@ class Startd:
     Attributes:
         system, name: of every daemon.
         claims: the claim file; readings: the host; starters: the starter host's process.
+        history: answers questions about runs that have ended here.
         last_hello: the living starter host's introduction, idleness: what sensors have said, both for a rebuilt actor.
         resting: fires when the last claim is over, while the startd stops.
     """
@@ -99,6 +101,7 @@ class Startd:
         self.poll_s = config.seconds("POLLING_INTERVAL")
         self.last_hello: Delivery | None = None
         self.idleness = Idleness()
+        self.history = RunQuestions(config)
         self.draining = Draining()
         """As it was at the last commit: a core that is made anew goes on with it."""
         self.resting: Deferred[None] | None = None
@@ -188,7 +191,7 @@ class Startd:
     def reconfigure(self, config: Config) -> None:
         """Take the policy, times and attributes; slots and resources need a restart."""
         settings, site = slot_settings(config), self.site.read(config)
-        self.config = config
+        self.config = self.history.config = config
         self._slot_settings = settings
         if self._containers:
             self._probed(True)  # CONTAINER_REGISTRIES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd
@@ -22,12 +23,14 @@ from condor_actors.cores.startd.startd_events import (
     StopBenchmarks,
 )
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Withdraw
+from condor_actors.daemons.run_questions import sight_of
 from condor_actors.effects import Effect
 from condor_actors.machine.sensors.readings import IdleNow
 from condor_actors.messages.admin import IdleReading
 from condor_actors.messages.advertise import AdKind
 from condor_actors.messages.claim import ClaimActivity, StarterHostHello
 from condor_actors.messages.envelope import Address, Delivery, PeerDown, Refused, TimerFired
+from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.shadow_host import SayHello
 
 if TYPE_CHECKING:
@@ -94,6 +97,9 @@ class StartdActor(Actor):
         if isinstance(message, TimerFired) and message.key == "no-word":
             self._starter_hangs()
             return
+        if isinstance(message, QueryJobs):
+            self._answer_history(delivery, message)
+            return
         if isinstance(message, (VacateAll, FinishClaims, NewSlotSettings, StarterDied)):
             self._of_the_process(message)
             return
@@ -137,6 +143,21 @@ class StartdActor(Actor):
             self.context.perform(core.vacate_all(now_s, fast=message.fast))
         else:
             self.startd.rest()
+
+    def _answer_history(self, delivery: Delivery, question: QueryJobs) -> None:
+        """Which jobs ran here: whoever may pause the machine sees all, any other user the jobs that are theirs."""
+        identity = delivery.identity
+        if question.source != "startd":
+            self.context.reply(delivery, Refused(code="invalid", text="the queue and its history are the schedd's"))
+            return
+        sees_all = self.core.owner.may_pause(identity) or (identity.is_local and identity.uid in self.startd.own_uids)
+        self.context.defer_to_turn(self.startd.history.answer(question, sight_of(identity, sees_all=sees_all)),
+                                   lambda answer: self._history_answered(delivery, answer))
+
+    def _history_answered(self, delivery: Delivery, answer: Any) -> None:
+        if isinstance(answer, Failure):
+            answer = Refused(code="invalid", text=answer.getErrorMessage())
+        self.context.reply(delivery, answer)
 
     def _is_ours(self, delivery: Delivery) -> bool:
         """Said by a process of this machine; about jobs, by root or by the account of the daemons."""

@@ -19,13 +19,14 @@ class QueryJobs:
         source: ``queue``, ``history`` (newest first), ``epochs`` (of every run that has ended, newest first) or
             ``autoclusters``: ads with the significant attributes of the jobs asked for, AutoClusterId, JobCount and
             JobIds, one for each autocluster; ``constraint`` is then one on these ads.  ``factories``: an ad for each
-            cluster that makes its jobs as they are needed.  ``jobsets``: an ad for each set of jobs.
+            cluster that makes its jobs as they are needed.  ``jobsets``: an ad for each set of jobs.  ``startd``: to a
+            startd, of every run that has ended on its machine, newest first.
         ids: (cluster, proc) pairs, proc -1 for a whole cluster; empty: all.
         owner: only this user's; empty: all.
         constraint: ClassAd text; empty: none.
         projection: attributes wanted; empty: all.
         limit: 0: none.
-        since: history and epochs only: stop at this job id or when this expression is true.
+        since: what has ended only: stop at this job id or when this expression is true.
     """
 
     KIND: ClassVar[str] = "condor.queue.QueryJobs"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -195,6 +197,39 @@ def test_every_run_of_a_job_is_recorded(pool: PersonalPool) -> None:
     assert pool.run("condor_history", "-type", "EPOCH", str(cluster), "-limit", "1", "-af",
                     "NumShadowStarts") == "2\n"
     assert pool.run("condor_history", str(cluster), "-af", "NumShadowStarts") == "2\n"
+
+
+def test_a_machine_records_the_runs_that_ended_on_it(pool: PersonalPool) -> None:
+    here = folder(pool, "ran-here")
+    cluster = pool.submit(f"initialdir = {here}\n" + shell("exit 5")
+                          + "environment = \"SECRET=xyzzy\"\nqueue 2\n")
+    pool.wait(str(here / "log"))
+
+    def runs(*options: str) -> list[str]:
+        return pool.run("condor_history", "-startd", str(cluster), *options, "-af", "ProcId", "ExitCode").splitlines()
+
+    until(lambda: len(runs()) == 2, "both runs are recorded")
+    assert sorted(runs()) == ["0 5", "1 5"]
+    assert runs("-forwards") == runs()[::-1]
+    assert len(runs("-limit", "1")) == 1
+    machine = pool.run("condor_status", "-limit", "1", "-af", "Machine").strip()
+    assert runs("-name", machine) == runs()
+    assert pool.run("condor_history", "-startd", str(cluster)).count("/bin/sh") == 2
+    written = Path(pool.run("condor_config_val", "STARTD_HISTORY").strip())
+    assert written.stat().st_mode & 0o777 == 0o600
+    assert "xyzzy" not in written.read_text()
+    assert len(pool.run("condor_history", "-file", str(written), str(cluster), "-af", "ProcId").split()) == 2
+    (ad,) = htcondor2_history(pool, f"ClusterId == {cluster} && ProcId == 1")
+    assert ad["ExitCode"] == 5
+
+
+def htcondor2_history(pool: PersonalPool, constraint: str) -> list[dict[str, int]]:
+    """What a program that uses HTCondor's bindings reads."""
+    program = ("import json; from condor_actors.compat import htcondor2\n"
+               f"found = htcondor2.Startd().history({constraint!r}, ['ExitCode'], 10)\n"
+               "print(json.dumps([dict(ad) for ad in found]))")
+    found: list[dict[str, int]] = json.loads(pool.run(sys.executable, "-c", program))
+    return found
 
 
 def test_a_job_has_folders_of_its_own(pool: PersonalPool) -> None:

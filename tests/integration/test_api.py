@@ -70,6 +70,11 @@ def test_a_job_goes_round(work: Path) -> None:
     assert {ad["ProcId"]: ad["ExitCode"] for ad in past} == codes
     assert past[0].keys() == {"ProcId", "ExitCode"}
     assert schedd.history(jobs=submitted.cluster, limit=1, constraint="ExitCode == 3")[0]["ProcId"] == 0
+    here = until(lambda: len(found := condor.Startd().history(f"ClusterId == {submitted.cluster}")) == 2 and found,
+                 "the machine has recorded both")
+    assert {ad["ProcId"]: ad["ExitCode"] for ad in here} == codes
+    (first,) = until(lambda: schedd.epochs(jobs=(submitted.cluster, 0)), "its run is recorded")
+    assert first["ExitCode"] == 3
     assert schedd.query(jobs=submitted.cluster) == []
 
 

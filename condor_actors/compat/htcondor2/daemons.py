@@ -264,8 +264,13 @@ class Startd:
 
     def history(self, constraint: str | ExprTree | None = None, projection: list[str] = [],  # noqa: B006
                 match: int = -1, since: int | str | ExprTree | None = None) -> list[ClassAd]:
-        """Refused: machines keep no history."""
-        raise NotSupported("machines keep no history of the jobs that ran on them; Schedd.history has them all")
+        """The runs that ended on the machine, the newest first."""
+        if isinstance(since, int):
+            since = f"ClusterId == {since}"
+        with as_theirs():
+            return [wrapped(ad) for ad in self._startd.history(
+                "" if constraint is None else str(constraint), projection, limit=max(match, 0),
+                since="" if since is None else str(since))]
 
 
 class RemoteParam(MutableMapping[str, str]):

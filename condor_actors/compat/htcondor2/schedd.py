@@ -100,14 +100,24 @@ class Schedd:
     def history(self, constraint: Constraint | None = None, projection: list[str] = [],  # noqa: B006
                 match: int = -1, since: int | str | ExprTree | None = None) -> list[ClassAd]:
         """The ads of jobs that have left the queue, the newest first."""
+        return self._past(self._queue.history, constraint, projection, match, since)
+
+    @staticmethod
+    def _past(source: Callable[..., list[Any]], constraint: Constraint | None, projection: list[str], match: int,
+              since: int | str | ExprTree | None) -> list[ClassAd]:
         if isinstance(since, int):
             since = f"ClusterId == {since}"
         elif since is not None and not isinstance(since, (str, ExprTree)):
             raise TypeError("since must be an int, string, or ExprTree")
         with as_theirs():
-            return [wrapped(ad) for ad in self._queue.history(
+            return [wrapped(ad) for ad in source(
                 "" if constraint is None else str(constraint), projection, limit=max(match, 0),
                 since="" if since is None else str(since))]  # fmt: skip
+
+    def jobEpochHistory(self, constraint: Constraint | None = None, projection: list[str] = [],  # noqa: B006
+                        match: int = -1, since: int | str | ExprTree | None = None, **kwargs: Any) -> list[ClassAd]:
+        """The ads that jobs had when runs of them ended, the newest first."""
+        return self._past(self._queue.epochs, constraint, projection, match, since)
 
     def act(self, action: JobAction, job_spec: list[str] | str | ExprTree | int,
             reason: str | tuple[str, int] | None = None) -> ClassAd:
@@ -181,11 +191,6 @@ class Schedd:
     def refreshGSIProxy(self, cluster: int, proc: int, proxy_filename: str, lifetime: int = -1) -> int:
         """Refused: a job's proxy is not replaced while it runs; submit it with a longer one."""
         raise NotSupported("a job's proxy is not replaced while it runs; submit it with a longer one")
-
-    def jobEpochHistory(self, constraint: Constraint | None = None, projection: list[str] = [], match:  # noqa: B006
-                        int = -1, since: int | str | ExprTree | None = None, **kwargs: Any) -> list[ClassAd]:
-        """Refused: a job is recorded once, when it leaves the queue; its event log tells of every run."""
-        raise NotSupported("a job is recorded once, when it leaves the queue; its event log tells of every run")
 
     def daemonHistory(self, constraint: Constraint | None = None, projection: list[str] = [], match: int  # noqa: B006
                       = -1, since: ExprTree | None = None) -> list[ClassAd]:

@@ -28,6 +28,9 @@ ROWS = (
          "Gets a job's ad whenever a run of it ends, for condor_history -epochs; empty for none.", read_by=SCHEDD),
     size("MAX_EPOCH_HISTORY_LOG", "20 MB", "The size at which that file is put aside.", read_by=SCHEDD),
     integer("MAX_EPOCH_HISTORY_ROTATIONS", 2, "How many of them that were put aside are kept.", low=1, read_by=SCHEDD),
+    path("STARTD_HISTORY", "$(LOG)/startd_history",
+         "Gets a job's ad whenever a run of it ends on this machine, for condor_history -startd; empty for none."
+         " MAX_HISTORY_LOG and MAX_HISTORY_ROTATIONS bound it.", read_by="STARTD STARTER"),
     path(
         "PER_JOB_HISTORY_DIR",
         None,
@@ -45,6 +48,6 @@ ROWS = (
           "Options of that event log: XML, UTC, SUB_SECOND; its dates are ISO_DATE in any case.", read_by=SCHEDD),
     integer(
         "HISTORY_HELPER_MAX_HISTORY", 2147483647, "The most records that one condor_history gets.", low=1,
-        read_by=SCHEDD
+        read_by="SCHEDD STARTD"
     ),
 )

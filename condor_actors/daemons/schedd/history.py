@@ -6,7 +6,7 @@ on a snapshot that SQLite's WAL gives a reader for nothing.  The cursor is the n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -31,14 +31,15 @@ class HistoryQuestions:
     """Answers questions about jobs that have left the queue, on a worker thread.
 
     Args:
-        reader: opens the connection; epochs: opens the records of runs.
+        reader: opens the connection.
         defer: runs a function beside the reactor; tests run it at once.
+        files: opens the records that are in files, by source.
     """
 
     def __init__(self, reader: Callable[[], HistoryReader], defer: Defer = deferToThread,
-                 epochs: Callable[[], HistoryReader] | None = None) -> None:
+                 files: Mapping[str, Callable[[], HistoryReader]] | None = None) -> None:
         self._open = reader
-        self._epochs = epochs or reader
+        self._files = files or {}
         self._defer = defer
 
     def answer(self, question: QueryJobs, sight: JobSight, most: int = 0) -> Deferred[JobsPage]:
@@ -49,7 +50,7 @@ class HistoryQuestions:
         return self._defer(self._page, question, sight)
 
     def _page(self, question: QueryJobs, sight: JobSight) -> JobsPage:
-        reader = self._epochs() if question.source == "epochs" else self._open()
+        reader = self._files.get(question.source, self._open)()
         try:
             return history_page(reader, question, sight)
         finally:

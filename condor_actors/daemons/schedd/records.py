@@ -32,7 +32,8 @@ from condor_actors.config import Config
 from condor_actors.config.settings import setting
 from condor_actors.cores.schedd.job_notices import RecordEvent
 from condor_actors.cores.schedd.queue_operations import ArchiveJob
-from condor_actors.daemons.schedd.epochs import Epochs
+from condor_actors.daemons.schedd.epochs import epoch_file
+from condor_actors.store.record_file import RecordFile
 from condor_actors.userlog.event_text import event_text, event_xml
 
 __all__ = ["RecordSettings", "Records", "record_settings"]
@@ -85,9 +86,9 @@ class Records:
     """
 
     def __init__(self, settings: RecordSettings | None = None, wall_clock: Callable[[], float] | None = None,
-                 epochs: Epochs | None = None) -> None:
+                 epochs: RecordFile | None = None) -> None:
         self.settings = settings or RecordSettings()
-        self.epochs = epochs or Epochs()
+        self.epochs = epochs or epoch_file()
         self._wall_clock = wall_clock
         self._log = Logger("condor.schedd")
         self._sick: set[str] = set()

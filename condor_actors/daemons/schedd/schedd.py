@@ -25,7 +25,7 @@ from condor_actors.cores.schedd.schedd_core import Finish, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.measures import Measure, jobs_by_owner
-from condor_actors.daemons.schedd.epochs import EpochReader, Epochs, epoch_settings
+from condor_actors.daemons.schedd.epochs import EPOCH, epoch_file, epoch_settings
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.job_accounts import JobAccounts, job_accounts
 from condor_actors.daemons.schedd.outage import StoreOutage
@@ -40,6 +40,7 @@ from condor_actors.machine.time_zone import local_zone
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address
 from condor_actors.store.queue_store import QueueStore
+from condor_actors.store.record_file import RecordReader
 
 __all__ = ["ScheddDaemon", "make_daemon"]
 
@@ -168,14 +169,15 @@ def make_daemon(config: Config, world: World) -> Daemon:
     questions, removals, starts = (Workers(reactor, config.seconds("USER_FILE_TIMEOUT")) for _ in range(3))
     spool = Path(settings.spool)
     store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool, patient=True)
-    epochs = Epochs(epoch_settings(config))
+    epochs = epoch_file(epoch_settings(config))
     edges = ScheddEdges(
         store=store,
         processes=world.processes or RealHostProcesses(config.path("RUN"), config.path("LOG"), accounts),
         mint=make_mint(world, machine, config.seconds("PROXY_LIFETIME")),
         spool=Spool(spool, OrderedFolders(accounts) if accounts is not None else OwnFolders(),
                     questions.run, removals.run),
-        history=HistoryQuestions(store.history, epochs=lambda: EpochReader(epochs.settings.path)),
+        history=HistoryQuestions(store.history, files={
+            "epochs": lambda: RecordReader(epochs.settings.path, (EPOCH,))}),
         reidentify=getattr(world.post, "reidentify", lambda node, name, uid: None),
         uid=world.uid, accounts=accounts,
         records=Records(record_settings(config), world.wall_clock, epochs), raw_clock=time.time,

@@ -31,6 +31,7 @@ from condor_actors.cores.schedd.shadow_host import (
     StartHost,
 )
 from condor_actors.cores.site_programs.programs import SiteAdsTold
+from condor_actors.daemons.schedd.epochs import epoch_record
 from condor_actors.daemons.schedd.job_story import told, whole_story
 from condor_actors.daemons.schedd.outage import StoreOutage
 from condor_actors.daemons.schedd.schedd_edges import ScheddEdges
@@ -304,7 +305,7 @@ class ScheddActor(CoreActor):
         elif isinstance(effect, RecordEvent):
             self.context.after_commit(lambda: self._edges.records.event(effect))
         elif isinstance(effect, RecordEpoch):
-            self.context.after_commit(lambda: self._edges.records.epochs.record(effect))
+            self.context.after_commit(lambda: self._edges.records.epochs.record(epoch_record(effect)))
         elif isinstance(effect, AtRest):
             for done in self._at_rest:
                 self.context.after_commit(done)

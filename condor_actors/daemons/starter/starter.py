@@ -258,6 +258,7 @@ class Starter(Actor):
 
     def _activity(self, effect: jr.Activity) -> None:
         if effect.activity == "idle":
+            self.edges.run_over(self)
             self.edges.disk.end(self.run_id)
             if self._launched is None:
                 self.held.kill()  # what fetches inputs or unpacks an image for a run that is over before it began

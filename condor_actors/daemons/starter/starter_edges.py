@@ -137,6 +137,10 @@ class StarterSettings:
     volumes: tuple[Volume, ...] = ()
 
 
+def _unrecorded(starter: Any) -> None:
+    """A run is over, and no record of it is kept."""
+
+
 @attrs.define(eq=False, kw_only=True)
 class StarterEdges:
     """What starters touch, and what they share: claims, settings, the machine.
@@ -158,6 +162,7 @@ class StarterEdges:
         leaving: directories that are being removed.
         at_rest: called when the last run is gone, while the process ends; None: it does not.
         tell_span: takes the spans of jobs' traces; None: there are none.
+        run_over: hears of the end of each run, from its starter.
     """
 
     reactor: Any
@@ -186,6 +191,7 @@ class StarterEdges:
     leaving: dict[str, Deferred[None]] = attrs.field(factory=dict)
     at_rest: Callable[[], None] | None = None
     tell_span: TellSpan | None = None
+    run_over: Callable[[Any], None] = _unrecorded
     _to_remove: list[Sandbox] = attrs.field(factory=list, init=False)
 
     def hold(self, message: ActivateClaim, claim: ActiveClaim, shadow: Address) -> RunResources:

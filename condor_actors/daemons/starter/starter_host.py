@@ -16,6 +16,7 @@ from condor_actors.cores.starter.run_account import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings
 from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
 from condor_actors.daemons.starter.hooks.hook_settings import hook_settings
+from condor_actors.daemons.starter.run_history import RunHistory, run_history_settings
 from condor_actors.daemons.starter.run_streams import accept_stream
 from condor_actors.daemons.starter.starter_edges import RegistrySettings, StarterEdges, StarterSettings, Volume
 from condor_actors.daemons.starter.starter_events import EndAllRuns
@@ -77,6 +78,9 @@ class StarterHostDaemon:
             slot_account=self.slot_account, own_hosts=self.own_hosts,
             images=ImageStore(self.root.path, config.integer("CONTAINER_IMAGE_CACHE") << 20),
             tell_span=world.tell_span)
+        self._history = RunHistory(run_history_settings(config), world.log)
+        if world.host is None:  # this machine, and no simulated one
+            self.edges.run_over = self._history.run_over
         self.claims: dict[str, ActiveClaim] = {}
 
     def _settings(self, config: Config) -> StarterSettings:
@@ -247,6 +251,7 @@ class StarterHostDaemon:
         """Take new settings for runs to come."""
         self.config = config
         self.edges.settings = self._settings(config)
+        self._history.file.settings = run_history_settings(config)
         self._ask_plugins()
         self.edges.images.quota_bytes = config.integer("CONTAINER_IMAGE_CACHE") << 20
         self.edges.remove_folders(self.edges.images.prune())

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -22,7 +23,7 @@ from condor_actors.tools.lib.job_ids import parse_id, take_operand
 from condor_actors.tools.printing import ad_output
 
 if TYPE_CHECKING:
-    from condor_actors.tools.lib.contact import Schedd
+    from condor_actors.config import Config
 
 ROTATED = re.compile(r"\.\d{8}T\d{6}")
 EXTRACTED = 100_000
@@ -39,8 +40,8 @@ FLAGS = (
     Flag("transfer-history", 3, colon=True,
          refused="transfers are not recorded by themselves; -epochs shows each run with the bytes it moved"),
     Flag("daemon", 3, refused="daemons' ads are not recorded; condor_status -direct shows the present one"),
-    Flag("startd", 3, refused="machines keep no history of the jobs that ran on them; the schedd's holds them all"),
-    Flag("schedd", 3), Flag("directory", 3, idle="only -epochs would read a directory"), Flag("userlog", 1, 1),
+    Flag("startd", 3), Flag("schedd", 3), Flag("directory", 3, idle="only -epochs would read a directory"),
+    Flag("userlog", 1, 1),
     Flag("stream-results", 2, idle="jobs are always printed as they arrive"),
     Flag("diagnostic", 4, idle=NO_DEBUG), Flag("debug", 1, colon=True, idle=NO_DEBUG), Flag("version", 4),
 )  # fmt: skip
@@ -64,6 +65,14 @@ class Question(ad_output.AdQuestion):
     width: int = 100
     is_forwards: bool = False
     source: str = "history"
+
+
+@attrs.frozen
+class _Wanted:
+    """A question to a daemon, and the attributes that are needed (empty: all)."""
+
+    question: Question
+    projection: tuple[str, ...] = ()
 
 
 def main() -> int:
@@ -95,6 +104,8 @@ def _understand(given: Sequence[Given]) -> Question:
                 raise ToolError("Error: -epochs:d removes nothing here: MAX_EPOCH_HISTORY_LOG and "
                                 "MAX_EPOCH_HISTORY_ROTATIONS bound what is kept; use -epochs")
             question.source = "epochs"
+        elif item.name in ("schedd", "startd"):
+            question.source = "history" if item.name == "schedd" else item.name
         elif item.name == "type":
             _take_type(question, value)
     if question.extract:
@@ -139,14 +150,32 @@ def _answer(question: Question) -> int:
     if question.file or question.search:
         paths = _rotated(question.search) if question.search else [question.file]
         return _print(question, _chosen(question, [ad for path in paths for ad in ad_output.ads_of_file(path)]))
+    if question.source == "startd":
+        return _print_found(question, lambda wanted: _asked_of_startds(config, question, wanted))
     with schedd(config, name=question.name, pool=question.pool) as there:
-        if question.scan_limit:
-            looked_at = Question(source=question.source, limit=0 if question.is_forwards else question.scan_limit)
-            return _print(question, _chosen(question, list(_asked(there, looked_at, ()))[::-1]))
-        is_evaluated = bool(question.parquet) or (
-            question.form == "row" and not question.row().is_raw)  # it may need any other attribute
-        ads = _asked(there, question, () if is_evaluated or question.extract else question.names() or ())
-        return _print(question, iter(list(ads)[::-1][: question.limit or None]) if question.is_forwards else ads)
+        return _print_found(question, lambda wanted: _asked(there.ask, wanted))
+
+
+def _print_found(question: Question, asked: Callable[[_Wanted], Iterator[ClassAd]]) -> int:
+    """Print what a daemon finds."""
+    if question.scan_limit:
+        looked_at = Question(source=question.source, limit=0 if question.is_forwards else question.scan_limit)
+        return _print(question, _chosen(question, list(asked(_Wanted(looked_at)))[::-1]))
+    is_evaluated = bool(question.parquet) or (
+        question.form == "row" and not question.row().is_raw)  # it may need any other attribute
+    names = () if is_evaluated or question.extract else tuple(question.names() or ())
+    ads = asked(_Wanted(question, names))
+    return _print(question, iter(list(ads)[::-1][: question.limit or None]) if question.is_forwards else ads)
+
+
+def _asked_of_startds(config: Config, question: Question, wanted: _Wanted) -> Iterator[ClassAd]:
+    """What machines have recorded of jobs that ran there: this one, or those that are named."""
+    from condor_actors.tools.lib.machine_commands import STARTD, ask, startds
+
+    names = (question.name,) if question.name else ()
+    for _, _, client in startds(config, names=names, pool=question.pool):
+        with client:
+            yield from _asked(partial(ask, client, STARTD), wanted)
 
 
 def _rotated(path: str) -> list[str]:
@@ -163,15 +192,17 @@ def _rotated(path: str) -> list[str]:
     return found
 
 
-def _asked(there: Schedd, question: Question, projection: Sequence[str]) -> Iterator[ClassAd]:
+def _asked(ask: Callable[[Any], Any], wanted: _Wanted) -> Iterator[ClassAd]:
+    """The ads that a daemon finds, page by page."""
     from condor_actors.messages.queue import QueryJobs
 
+    question = wanted.question
     limit, cursor = 0 if question.is_forwards else question.limit, ""
     while True:
-        page = there.ask(
+        page = ask(
             QueryJobs(
                 source=question.source, ids=tuple(question.ids), constraint=_constraint(question),
-                projection=tuple(projection), limit=limit, since=question.since, cursor=cursor,
+                projection=wanted.projection, limit=limit, since=question.since, cursor=cursor,
             )
         )  # fmt: skip
         for text in page.ads:

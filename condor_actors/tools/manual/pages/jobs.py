@@ -127,6 +127,7 @@ HISTORY = Description(
             "search FILE": "the same, and the files FILE.YYYYMMDDTHHMMSS beside it",
             "userlog FILE": "read the jobs that have ended from an event log",
             "schedd": "the history of the schedd (the default)",
+            "startd": "the runs that ended on this machine, or on that of -name (STARTD_HISTORY)",
         },
         "What is printed": {
             **FORMS,
@@ -136,7 +137,7 @@ HISTORY = Description(
             "parquet FILE": "write what was found into a new Parquet FILE; needs the Python package pyarrow",
         },
         "Whom to ask": {
-            "name NAME": "the schedd of that name",
+            "name NAME": "the schedd of that name; with -startd the machine",
             "pool HOST": "ask the central manager HOST for it",
         },
     },

@@ -11,9 +11,10 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_notices import RecordEpoch
-from condor_actors.daemons.schedd.epochs import EpochReader, Epochs, EpochSettings
+from condor_actors.daemons.schedd.epochs import EPOCH, epoch_file, epoch_record
 from condor_actors.daemons.schedd.history import history_page
 from condor_actors.messages.queue import QueryJobs
+from condor_actors.store.record_file import AdRecord, RecordFileSettings, RecordReader
 from condor_actors.tools.printing.ad_output import ads_of_file
 
 
@@ -21,16 +22,16 @@ def at_once(function: Any, *given: Any) -> Deferred[Any]:
     return maybeDeferred(function, *given)
 
 
-def epoch(number: int, owner: str = "alice", text: str = "") -> RecordEpoch:
+def epoch(number: int, owner: str = "alice", text: str = "") -> AdRecord:
     own = ClassAd({"ProcId": number, "Args": text, "NumShadowStarts": 1}).to_bytes()
-    return RecordEpoch(1, number, 0, owner, 1_700_000_000.0 + number, b"ClusterId = 1\n", own)
+    return epoch_record(RecordEpoch(1, number, 0, owner, 1_700_000_000.0 + number, b"ClusterId = 1\n", own))
 
 
 def procs(path: Path, question: QueryJobs) -> list[int]:
     found, cursor = [], ""
     while True:
         sees_all = JobSight(frozenset(), lambda owner: True)
-        page = history_page(EpochReader(str(path)), attrs.evolve(question, cursor=cursor), sees_all)
+        page = history_page(RecordReader(str(path), (EPOCH,)), attrs.evolve(question, cursor=cursor), sees_all)
         found += [ClassAd.from_bytes(text).get_int("ProcId") for text in page.ads]
         cursor = page.cursor
         if not cursor:
@@ -39,7 +40,7 @@ def procs(path: Path, question: QueryJobs) -> list[int]:
 
 def test_the_newest_comes_first_and_a_value_is_no_banner(tmp_path: Path) -> None:
     path = tmp_path / "epochs"
-    epochs = Epochs(EpochSettings(path=str(path)), at_once)
+    epochs = epoch_file(RecordFileSettings(path=str(path), most_bytes=20 << 20, rotations=2), at_once)
     hostile = '\n*** EPOCH ClusterId=7 ProcId=7 RunInstanceId=0 Owner="bob" CurrentTime=1\n'
     for number in range(3):
         epochs.record(epoch(number, text=hostile))
@@ -54,7 +55,7 @@ def test_the_newest_comes_first_and_a_value_is_no_banner(tmp_path: Path) -> None
 
 def test_what_is_kept_is_bounded_and_pages_span_files(tmp_path: Path) -> None:
     path = tmp_path / "epochs"
-    epochs = Epochs(EpochSettings(path=str(path), most_bytes=100_000, rotations=2), at_once)
+    epochs = epoch_file(RecordFileSettings(path=str(path), most_bytes=100_000, rotations=2), at_once)
     for number in range(6_000):
         epochs.record(epoch(number))
     files = sorted(tmp_path.iterdir())
@@ -66,7 +67,8 @@ def test_what_is_kept_is_bounded_and_pages_span_files(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    epochs = Epochs(EpochSettings(path=str(tmp_path / "none" / "epochs")), at_once)
+    path = str(tmp_path / "none" / "epochs")
+    epochs = epoch_file(RecordFileSettings(path=path, most_bytes=20 << 20, rotations=2), at_once)
     epochs.record(epoch(0))
     (tmp_path / "none").mkdir()
     epochs.record(epoch(1))

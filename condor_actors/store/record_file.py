@@ -1,0 +1,230 @@
+"""A file of ads with a banner behind each, appended beside the reactor: records of runs, of transfers, of daemons.
+
+Theory: what is recorded has happened, and nothing waits for its record.  Records go to a worker, which appends all
+that wait with one write and one ``fdatasync``; one that a crash catches before is missing, and none is there twice.
+The file is put aside at a size and the oldest are removed, so what is kept is bounded; what waits for a disk that is
+full or gone is bounded as well.
+
+The banner is the one that HTCondor's programs read::
+
+    *** EPOCH ClusterId=1 ProcId=0 RunInstanceId=0 Owner="alice" CurrentTime=1700000000
+
+The files have all of an ad: only the account that writes them reads them, and who answers questions shows of them what
+the asker may see.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from condor_actors.classads import ClassAd, quote
+from condor_actors.store.queue_store import HistoryRow
+
+__all__ = ["AdRecord", "RecordFile", "RecordFileSettings", "RecordReader"]
+
+MOST_WAITING = 20_000
+"""Records that wait for the disk; more are not kept, and the log says so."""
+OFFSET_BITS = 40
+BANNER = re.compile(
+    rb'^\*\*\* ([A-Z]+) ClusterId=(\d+) ProcId=(\d+) RunInstanceId=(\d+) Owner="((?:[^"\\\n]|\\.)*)" '
+    rb"CurrentTime=(\d+)\n", re.MULTILINE)
+
+Defer = Callable[..., Deferred[Any]]
+
+
+@attrs.frozen(kw_only=True)
+class RecordFileSettings:
+    """The file (empty: none), its largest size in bytes, and how many that were put aside are kept."""
+
+    path: str
+    most_bytes: int
+    rotations: int
+
+
+NOWHERE = RecordFileSettings(path="", most_bytes=0, rotations=0)
+
+
+@attrs.frozen(kw_only=True)
+class AdRecord:
+    """One record.
+
+    Attributes:
+        kind: a word in capitals: ``EPOCH``, ``INPUT``, ``JOB`` …
+        cluster, proc: the job's; 0 where it is about none.
+        instance: which of its runs, from 0.
+        owner: whose job it is.
+        when_s: now, seconds since 1970.
+        ad: its text, one line for each attribute or not; the first part counts less than the last.
+    """
+
+    kind: str
+    cluster: int = 0
+    proc: int = 0
+    instance: int = 0
+    owner: str = ""
+    when_s: float
+    ad: bytes
+
+    def to_bytes(self) -> bytes:
+        """Ad and banner, as they stand in the file."""
+        ad = ClassAd.from_bytes(self.ad).to_bytes()  # a line for each attribute: no value is a banner
+        return ad + (f"*** {self.kind} ClusterId={self.cluster} ProcId={self.proc} RunInstanceId={self.instance} "
+                     f"Owner={quote(self.owner)} CurrentTime={int(self.when_s)}\n").encode("utf-8", "surrogateescape")
+
+
+class RecordFile:
+    """Writes the records.
+
+    Args:
+        settings: may be changed at any time.
+        what: the records in words, for the log.
+        log: of the daemon.
+        defer: runs a function beside the reactor; tests run it at once.
+    """
+
+    def __init__(self, settings: RecordFileSettings | None = None, *, what: str, log: Logger,
+                 defer: Defer = deferToThread) -> None:
+        self.settings = settings or NOWHERE
+        self._what = what
+        self._defer = defer
+        self._waiting: list[AdRecord] = []
+        self._writing = False
+        self._missed = 0
+        self._sick = False
+        self._log = log
+
+    def record(self, record: AdRecord) -> None:
+        """Append a record soon; nothing where there is no file."""
+        if not self.settings.path:
+            return
+        if len(self._waiting) >= MOST_WAITING:
+            self._missed += 1
+            return
+        self._waiting.append(record)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._writing or not self._waiting:
+            return
+        batch, self._waiting, self._writing = self._waiting, [], True
+        self._defer(_append, self.settings, batch).addBoth(self._written)
+
+    def _written(self, result: Any) -> None:
+        self._writing = False
+        missed, self._missed = self._missed, 0
+        if missed:
+            self._log.error("{count} {what} are missing in {path}: it is written too slowly", count=missed,
+                            what=self._what, path=self.settings.path)
+        if isinstance(result, Failure):
+            if not self._sick:
+                self._log.error("{path} cannot be written, {what} are lost: {why}", path=self.settings.path,
+                                what=self._what, why=result.getErrorMessage())
+            self._sick = True
+        else:
+            self._sick = False
+        self._go_on()
+
+
+def _append(settings: RecordFileSettings, batch: Sequence[AdRecord]) -> None:
+    """Write records; in a worker.
+
+    Raises:
+        OSError: they cannot be written, and nothing of them is in the file.
+    """
+    path = Path(settings.path)
+    data = b"".join(record.to_bytes() for record in batch)
+    if path.exists() and path.stat().st_size + len(data) > settings.most_bytes:
+        _put_aside(path, settings.rotations, batch[-1].when_s)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view):]
+            os.fdatasync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, size)  # no half record
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _put_aside(path: Path, rotations: int, now_s: float) -> None:
+    stamp = datetime.fromtimestamp(now_s).strftime("%Y%m%dT%H%M%S")  # noqa: DTZ006 - HTCondor's names are local
+    path.replace(f"{path}.{stamp}")
+    old = _aside(path)
+    for each in old[: max(0, len(old) - rotations)]:
+        each.unlink()
+
+
+def _aside(path: Path) -> list[Path]:
+    return sorted(each for each in path.parent.glob(f"{path.name}.2*") if each.is_file())
+
+
+class RecordReader:
+    """The records, the newest first, for a worker thread.
+
+    A row's number is made of the file's own (which stays when the file is put aside) and the place in it, so a cursor
+    finds its place again while records are added.
+
+    Args:
+        path: the file; empty: there is none.
+        kinds: of the records wanted.
+        sees: whether the asker sees the records of an owner.
+    """
+
+    def __init__(self, path: str, kinds: Collection[str], sees: Callable[[str], bool] = lambda owner: True) -> None:
+        self._path = Path(path)
+        self._kinds = {kind.encode() for kind in kinds} if path else set()
+        self._sees = sees
+
+    def rows(self, ids: Sequence[tuple[int, int]], owner: str, before: int) -> Iterator[HistoryRow]:
+        """Those before the record ``before`` (0: all), of these ids (proc -1: a cluster; empty: all) and this owner.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        if not self._kinds:
+            return
+        within, offset = before >> OFFSET_BITS, before & ((1 << OFFSET_BITS) - 1)
+        wanted = set(ids)
+        for path in [self._path, *reversed(_aside(self._path))]:
+            try:
+                with open(path, "rb") as file:
+                    number, data = os.fstat(file.fileno()).st_ino, file.read()
+            except FileNotFoundError:
+                continue
+            if before and within not in (0, number):
+                continue
+            end = offset if before and within == number else len(data)
+            within = 0
+            for row in self._rows_of(data, number, end):
+                if (not owner or row.owner.partition("@")[0] == owner) and self._sees(row.owner) and (
+                        not wanted or (row.cluster, row.proc) in wanted or (row.cluster, -1) in wanted):
+                    yield row
+
+    def _rows_of(self, data: bytes, number: int, end: int) -> list[HistoryRow]:
+        found, start = [], 0
+        for banner in BANNER.finditer(data, 0, end):
+            kind, cluster, proc, _, owner, when = banner.groups()
+            if kind in self._kinds:
+                entry, ad = number << OFFSET_BITS | start, data[start:banner.start()]
+                found.append(HistoryRow(entry, int(cluster), int(proc), owner.decode("utf-8", "surrogateescape"),
+                                        float(when), b"", ad))
+            start = banner.end()
+        return found[::-1]
+
+    def close(self) -> None:
+        """Nothing is kept open."""
