@@ -52,6 +52,8 @@ class Schedd:
     query = awaited(schedd.Schedd.query)
     history = awaited(schedd.Schedd.history)
     epochs = awaited(schedd.Schedd.epochs)
+    transfers = awaited(schedd.Schedd.transfers)
+    daemon_history = awaited(schedd.Schedd.daemon_history)
     autoclusters = awaited(schedd.Schedd.autoclusters)
     act = awaited(schedd.Schedd.act)
     remove = awaited(schedd.Schedd.remove)

@@ -196,6 +196,25 @@ class Schedd:
         """
         return list(self._ads("epochs", constraint, projection, jobs, limit, since=str(since)))
 
+    def transfers(self, constraint: str | Expr | None = None, projection: Sequence[str] = (), *,
+                  jobs: Jobs | None = None, limit: int = 0, since: str | Expr = "") -> list[ClassAd]:
+        """How files travelled for runs that have ended, the newest first: an ad for each way and run (TransferClass
+        INPUT, OUTPUT or CHECKPOINT, TransferStartTime, TransferEndTime, TransferTotalBytes, TransferSuccess …).
+
+        Args:
+            constraint, projection, jobs, limit, since: as for `history`.
+        """
+        return list(self._ads("transfers", constraint, projection, jobs, limit, since=str(since)))
+
+    def daemon_history(self, constraint: str | Expr | None = None, projection: Sequence[str] = (), *,
+                       limit: int = 0, since: str | Expr = "") -> list[ClassAd]:
+        """The schedd's own ads, recorded from time to time (SCHEDD_DAEMON_HISTORY), the newest first.
+
+        Args:
+            constraint, projection, limit, since: as for `history`.
+        """
+        return list(self._ads("daemon", constraint, projection, None, limit, since=str(since)))
+
     def autoclusters(self, constraint: str | Expr | None = None) -> list[ClassAd]:
         """What jobs that no slot can tell apart want, and how many they are (AutoClusterId, JobCount, JobIds)."""
         return list(self._ads("autoclusters", constraint, (), None, 0))

@@ -137,6 +137,8 @@ class Schedd:
     query = deferred(schedd.Schedd.query)
     history = deferred(schedd.Schedd.history)
     epochs = deferred(schedd.Schedd.epochs)
+    transfers = deferred(schedd.Schedd.transfers)
+    daemon_history = deferred(schedd.Schedd.daemon_history)
     autoclusters = deferred(schedd.Schedd.autoclusters)
     act = deferred(schedd.Schedd.act)
     remove = deferred(schedd.Schedd.remove)

@@ -16,11 +16,15 @@ class QueryJobs:
     """Which jobs satisfy all of this?  Answer: :class:`JobsPage`.
 
     Attributes:
-        source: ``queue``, ``history`` (newest first), ``epochs`` (of every run that has ended, newest first) or
-            ``autoclusters``: ads with the significant attributes of the jobs asked for, AutoClusterId, JobCount and
-            JobIds, one for each autocluster; ``constraint`` is then one on these ads.  ``factories``: an ad for each
-            cluster that makes its jobs as they are needed.  ``jobsets``: an ad for each set of jobs.  ``startd``: to a
-            startd, of every run that has ended on its machine, newest first.
+        source: one of
+
+            * ``queue``
+            * ``history``, ``epochs`` (of every run that has ended), ``transfers`` (how their files travelled): the
+              newest first; ``daemon``, the schedd's own ads; to a startd ``startd``, of every run that has ended on its machine, the newest first
+            * ``autoclusters``: ads with the significant attributes of the jobs asked for, AutoClusterId, JobCount and
+              JobIds, one for each autocluster; ``constraint`` is then one on these ads
+            * ``factories``: an ad for each cluster that makes its jobs as they are needed
+            * ``jobsets``: an ad for each set of jobs
         ids: (cluster, proc) pairs, proc -1 for a whole cluster; empty: all.
         owner: only this user's; empty: all.
         constraint: ClassAd text; empty: none.

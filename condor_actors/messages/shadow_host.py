@@ -8,8 +8,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 import attrs
+from attrs.validators import in_, max_len
 
 from condor_actors.messages.codec import message
+
+TRANSFER_KINDS = ("INPUT", "OUTPUT", "CHECKPOINT")
+MOST_TRANSFERS = 100
+"""Of one run that its end tells of."""
+PROBLEM_CHARACTERS = 1024
 
 
 @message
@@ -92,6 +98,25 @@ class RunUpdated:
     event: str = ""
 
 
+@attrs.frozen(kw_only=True)
+class Transfer:
+    """Files that travelled for a run.
+
+    Attributes:
+        kind: of :data:`TRANSFER_KINDS`.
+        began_s, ended_s: seconds since 1970.
+        files, size_bytes: how many, and what they hold; those at URLs are not counted.
+        problem: why they did not arrive, cut at :data:`PROBLEM_CHARACTERS`; empty: all did.
+    """
+
+    kind: str = attrs.field(validator=in_(TRANSFER_KINDS))
+    began_s: float
+    ended_s: float
+    files: int = 0
+    size_bytes: int = 0
+    problem: str = attrs.field(default="", validator=max_len(PROBLEM_CHARACTERS))
+
+
 @message
 @attrs.frozen(kw_only=True)
 class RunEnded:
@@ -105,6 +130,7 @@ class RunEnded:
             ``hold_subcode``), ``removed``.
         attributes: job attributes to set (ad text), usage among them.
         claim_usable: False when the claim must not be used again.
+        transfers: the last of its files' travels, as far as this shadow host has seen them.
     """
 
     KIND: ClassVar[str] = "condor.shadow_host.RunEnded"
@@ -118,6 +144,7 @@ class RunEnded:
     hold_code: int = 0
     hold_subcode: int = 0
     claim_usable: bool = True
+    transfers: tuple[Transfer, ...] = attrs.field(default=(), validator=max_len(MOST_TRANSFERS))
 
 
 @attrs.frozen(kw_only=True)

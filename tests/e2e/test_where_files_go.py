@@ -199,6 +199,38 @@ def test_every_run_of_a_job_is_recorded(pool: PersonalPool) -> None:
     assert pool.run("condor_history", str(cluster), "-af", "NumShadowStarts") == "2\n"
 
 
+def test_how_files_travelled_is_recorded(pool: PersonalPool) -> None:
+    here = folder(pool, "travel")
+    (here / "in").write_text("x" * 100_000)
+    cluster = pool.submit(f"initialdir = {here}\n" + shell(
+        "test -f state && cp in out && cat state && exit 0; echo 1 > state; exit 85") + """
+        transfer_input_files = in
+        transfer_output_files = out
+        transfer_checkpoint_files = state
+        checkpoint_exit_code = 85
+        should_transfer_files = yes
+        queue
+    """)
+    pool.wait(str(here / "log"))
+
+    def records(*options: str) -> list[str]:
+        return pool.run("condor_history", f"-transfer-history{''.join(options)}", str(cluster), "-af", "TransferClass",
+                        "TransferFileCount", "TransferTotalBytes", "TransferSuccess", "RunInstanceId").splitlines()
+
+    found = until(lambda: len(all_kinds := records()) == 3 and all_kinds, "all that travelled is recorded")
+    assert sorted(found) == ["CHECKPOINT 1 2 true 0", "INPUT 1 100000 true 0", "OUTPUT 1 100000 true 0"]
+    assert records(":i") == ["INPUT 1 100000 true 0"]
+    assert sorted(records(":oc")) == ["CHECKPOINT 1 2 true 0", "OUTPUT 1 100000 true 0"]
+    assert pool.run("condor_history", "-type", "OUTPUT", str(cluster), "-af", "TransferClass") == "OUTPUT\n"
+    (line,) = pool.run("condor_history", "-transfer-history:o", str(cluster)).splitlines()[1:]
+    assert line.split()[:3] == [f"{cluster}.0", "0", "OUTPUT"]
+    assert "100000 yes slot1" in line
+    assert len(pool.run("condor_history", "-epochs", str(cluster), "-af", "ProcId").split()) == 1
+    (job,) = pool.history(str(cluster))
+    assert job["TransferInStarted"] <= job["TransferInFinished"] <= job["TransferOutStarted"]
+    assert "Input file transfer took" in pool.run("htcondor", "job", "status", f"{cluster}.0")
+
+
 def test_a_machine_records_the_runs_that_ended_on_it(pool: PersonalPool) -> None:
     here = folder(pool, "ran-here")
     cluster = pool.submit(f"initialdir = {here}\n" + shell("exit 5")

@@ -116,8 +116,19 @@ class Schedd:
 
     def jobEpochHistory(self, constraint: Constraint | None = None, projection: list[str] = [],  # noqa: B006
                         match: int = -1, since: int | str | ExprTree | None = None, **kwargs: Any) -> list[ClassAd]:
-        """The ads that jobs had when runs of them ended, the newest first."""
-        return self._past(self._queue.epochs, constraint, projection, match, since)
+        """The ads that jobs had when runs of them ended, the newest first; with ``ad_type`` INPUT, OUTPUT, CHECKPOINT
+        (or more of them, with commas) how their files travelled."""
+        kinds = {word.strip().upper() for word in str(kwargs.get("ad_type") or "EPOCH").split(",")}
+        if kinds == {"EPOCH"}:
+            return self._past(self._queue.epochs, constraint, projection, match, since)
+        wanted = " || ".join(f'TransferClass == "{kind}"' for kind in sorted(kinds) if kind.isalpha())
+        also = f"({wanted or 'false'})" + ("" if constraint is None else f" && ({constraint})")
+        return self._past(self._queue.transfers, also, projection, match, since)
+
+    def daemonHistory(self, constraint: Constraint | None = None, projection: list[str] = [],  # noqa: B006
+                      match: int = -1, since: ExprTree | None = None) -> list[ClassAd]:
+        """The schedd's own ads, as they were recorded from time to time, the newest first."""
+        return self._past(self._queue.daemon_history, constraint, projection, match, since)
 
     def act(self, action: JobAction, job_spec: list[str] | str | ExprTree | int,
             reason: str | tuple[str, int] | None = None) -> ClassAd:
@@ -191,11 +202,6 @@ class Schedd:
     def refreshGSIProxy(self, cluster: int, proc: int, proxy_filename: str, lifetime: int = -1) -> int:
         """Refused: a job's proxy is not replaced while it runs; submit it with a longer one."""
         raise NotSupported("a job's proxy is not replaced while it runs; submit it with a longer one")
-
-    def daemonHistory(self, constraint: Constraint | None = None, projection: list[str] = [], match: int  # noqa: B006
-                      = -1, since: ExprTree | None = None) -> list[ClassAd]:
-        """Refused: daemons' ads are not recorded."""
-        raise NotSupported("daemons' ads are not recorded")
 
     def get_claims(self, constraint: Constraint | None = None, projection: list[str] = []) -> list[ClassAd]:  # noqa: B006
         """Refused: claims are the schedd's own; Collector.query(AdType.Slot) has the slots that are claimed."""

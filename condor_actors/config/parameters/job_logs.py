@@ -6,6 +6,7 @@ from condor_actors.config.parameter import (
     boolean,
     integer,
     path,
+    seconds,
     size,
     words,
 )
@@ -25,9 +26,18 @@ ROWS = (
     size("MAX_HISTORY_LOG", "20 MB", "The size at which the text history is put aside."),
     integer("MAX_HISTORY_ROTATIONS", 2, "How many text histories that were put aside are kept.", low=1),
     path("JOB_EPOCH_HISTORY", "$(SPOOL)/epoch_history",
-         "Gets a job's ad whenever a run of it ends, for condor_history -epochs; empty for none.", read_by=SCHEDD),
+         "Gets a job's ad whenever a run of it ends, for condor_history -epochs, and a record of each way that its"
+         " files travelled, for -transfer-history; empty for none.", read_by=SCHEDD),
     size("MAX_EPOCH_HISTORY_LOG", "20 MB", "The size at which that file is put aside.", read_by=SCHEDD),
     integer("MAX_EPOCH_HISTORY_ROTATIONS", 2, "How many of them that were put aside are kept.", low=1, read_by=SCHEDD),
+    path("SCHEDD_DAEMON_HISTORY", "$(SPOOL)/schedd_daemon_history",
+         "Gets the schedd's own ad from time to time, for condor_history -daemon; empty for none.", read_by=SCHEDD),
+    seconds("SCHEDD_HISTORY_RECORD_INTERVAL", 900, "How often.", low=1, read_by=SCHEDD),
+    size("MAX_DAEMON_HISTORY_LOG", "20 MB", "The size at which that file is put aside.", read_by=SCHEDD),
+    integer("MAX_DAEMON_HISTORY_ROTATIONS", 1, "How many of them that were put aside are kept.", low=1,
+            read_by=SCHEDD),
+    words("TRANSFER_JOB_ATTRS", None, "Attributes of a job that the records of its files' travels have, too"
+          " (condor_history -transfer-history).", read_by=SCHEDD),
     path("STARTD_HISTORY", "$(LOG)/startd_history",
          "Gets a job's ad whenever a run of it ends on this machine, for condor_history -startd; empty for none."
          " MAX_HISTORY_LOG and MAX_HISTORY_ROTATIONS bound it.", read_by="STARTD STARTER"),

@@ -20,7 +20,8 @@ from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import FactoryMode, JobEventType
-from condor_actors.messages.shadow_host import Notice
+from condor_actors.messages.shadow_host import Notice, Transfer
+from condor_actors.numerals import whole
 
 __all__ = ["LOG_ATTRIBUTES", "JobNotices", "RecordEpoch", "RecordEvent"]
 
@@ -44,6 +45,9 @@ ENDING_ATTRIBUTES = (
 )
 """What the notices about the end of a run have besides."""
 
+EPOCH = "EPOCH"
+MOST_TRAVELLED = 1 << 53
+"""Files or bytes; what a shadow says of more is taken for this."""
 FREE = -1
 """Not an event: a run that its starter may free.  The host that gets the verdict does it; a later one is told so."""
 
@@ -64,7 +68,8 @@ class RecordEvent(Effect):
 
 @attrs.frozen
 class RecordEpoch(Effect):
-    """A run is over, its job's number ``instance`` (from 0): for JOB_EPOCH_HISTORY, with the ad of this moment."""
+    """A run is over, its job's number ``instance`` (from 0): for JOB_EPOCH_HISTORY, with the ad of this moment; or its
+    files have travelled, with what is known of that (``kind`` one of TRANSFER_KINDS)."""
 
     cluster: int
     proc: int
@@ -73,6 +78,7 @@ class RecordEpoch(Effect):
     when_s: float
     cluster_ad: bytes
     ad: bytes
+    kind: str = EPOCH
 
 
 class JobNotices:
@@ -102,6 +108,27 @@ class JobNotices:
             instance = max(0, job.ad.get_int("NumShadowStarts") - 1)
             context.out.append(RecordEpoch(cluster.number, job.proc, instance, cluster.owner, context.now_s,
                                            cluster.text, job.own))
+
+    def transferred(self, job: Job, host: str, transfers: Iterable[Transfer]) -> None:
+        """Files of a run on ``host`` have travelled, as its shadow says: where runs are recorded, that is."""
+        context, cluster, ad = self._context, job.cluster, job.ad
+        if not context.settings.records_epochs:
+            return
+        instance = max(0, ad.get_int("NumShadowStarts") - 1)
+        for each in transfers:
+            record = ad.project(context.settings.transfer_attributes)
+            record.update({
+                "ClusterId": cluster.number, "ProcId": job.proc, "RunInstanceId": instance, "Owner": cluster.owner,
+                "EpochAdType": each.kind, "TransferClass": each.kind, "TransferProtocol": "condor",
+                "TransferStartTime": whole(each.began_s), "TransferEndTime": whole(each.ended_s),
+                "TransferTotalBytes": min(max(each.size_bytes, 0), MOST_TRAVELLED),
+                "TransferFileCount": min(max(each.files, 0), MOST_TRAVELLED),
+                "TransferSuccess": not each.problem, "EpochWriteDate": int(context.now_s),
+                "RemoteHost": host})
+            if each.problem:
+                record["TransferError"] = each.problem
+            context.out.append(RecordEpoch(cluster.number, job.proc, instance, cluster.owner, context.now_s, b"",
+                                           record.to_bytes(), each.kind))
 
     def due(self, job: Job, event: int, **facts: Any) -> str:
         """An event happened to a job; returns the notice's id, empty when nobody wants to know."""

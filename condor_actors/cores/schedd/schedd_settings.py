@@ -85,7 +85,7 @@ class ScheddSettings:
         more_significant, less_significant: job attributes, lower case, that always or never tell autoclusters apart;
             ``only_significant``: these and no others, where there are any.
         records_events: there is a log of the events of all jobs (EVENT_LOG); records_epochs: and one of all runs
-            (JOB_EPOCH_HISTORY).
+            (JOB_EPOCH_HISTORY); transfer_attributes: of a job, that are in the records of its files' travels.
         zone: whose minutes and days the cron schedules of jobs mean.
         max_input_mb, max_output_mb: the most that travels for a job that does not say; below 0: any amount.
     """
@@ -140,6 +140,7 @@ class ScheddSettings:
     only_significant: frozenset[str] = frozenset()
     records_events: bool = False
     records_epochs: bool = False
+    transfer_attributes: tuple[str, ...] = ()
     max_input_mb: int = setting("MAX_TRANSFER_INPUT_MB")
     max_output_mb: int = setting("MAX_TRANSFER_OUTPUT_MB")
     zone: tzinfo = UTC
@@ -203,7 +204,8 @@ def schedd_settings(config: Config, *, machine: str, account: str = "condor",
         less_significant=attributes("REMOVE_SIGNIFICANT_ATTRIBUTES"),
         only_significant=attributes("SIGNIFICANT_ATTRIBUTES"),
         records_events=config.text("EVENT_LOG") is not None,
-        records_epochs=bool(config.text("JOB_EPOCH_HISTORY")), flock=_flock_lists(config),
+        records_epochs=bool(config.text("JOB_EPOCH_HISTORY")),
+        transfer_attributes=tuple(config.list_of("TRANSFER_JOB_ATTRS")), flock=_flock_lists(config),
     )
 
 

@@ -28,3 +28,4 @@ class CheckpointHome:
     problem: str = ""
     size_bytes: int = 0
     when_s: float = 0.0
+    files: int = 0

@@ -149,9 +149,10 @@ class BlobsFailed:
 
 @attrs.frozen
 class OutputsHome:
-    """Everything is written and synced; ``received_bytes`` in all."""
+    """Everything is written and synced; ``received_bytes`` in all, in so many ``files``."""
 
     received_bytes: int = 0
+    files: int = 0
 
 
 @attrs.frozen

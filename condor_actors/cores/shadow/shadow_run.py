@@ -46,7 +46,14 @@ from condor_actors.messages.codes import FileTransferEventType, JobEventType, Jo
 from condor_actors.messages.envelope import Address, AskFailed, Refused
 from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST
 from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
-from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
+from condor_actors.messages.shadow_host import (
+    MOST_TRANSFERS,
+    PROBLEM_CHARACTERS,
+    RunEnded,
+    RunUpdated,
+    StartRun,
+    Transfer,
+)
 from condor_actors.numerals import whole
 
 __all__ = ["ShadowRun"]
@@ -109,6 +116,8 @@ class ShadowRun:
         exited: how the starter says that it ended.
         no_room_since_s: since when its outputs wait for room at home; None: they do not.
         claim_over: why its claim is over; empty: it is not.
+        transfers: how its files travelled; under_way: kinds of files that do, since when.
+        input_files: how many go to the machine.
         asking: whether a reattachment is asked for; found_late: one was answered when the run had been given up.
         out: what follows from the event being handled.
     """
@@ -138,6 +147,9 @@ class ShadowRun:
         self._changed_s = 0.0
         self.sent_bytes = 0
         self.has_inputs = False
+        self.transfers: list[Transfer] = []
+        self.under_way: dict[str, float] = {}
+        self.input_files = 0
         self.asking = self.found_late = False
         self.out: list[Effect] = []
         self.now_s = 0.0
@@ -203,6 +215,23 @@ class ShadowRun:
             "NumJobStarts": job.get_int("NumJobStarts") + (not counted),
         })
 
+    def files_leave(self, kind: str) -> None:
+        """Files of a kind are on their way."""
+        self.under_way.setdefault(kind, self.now_s)
+        if kind != "CHECKPOINT":
+            self.attributes["TransferInStarted" if kind == "INPUT" else "TransferOutStarted"] = int(self.now_s)
+
+    def files_there(self, kind: str, files: int = 0, size_bytes: int = 0, problem: str = "") -> None:
+        """They have arrived, or will not; nothing where none were on their way."""
+        began_s = self.under_way.pop(kind, None)
+        if began_s is None:
+            return
+        if kind != "CHECKPOINT" and not problem:
+            self.attributes["TransferInFinished" if kind == "INPUT" else "TransferOutFinished"] = int(self.now_s)
+        self.transfers.append(Transfer(kind=kind, began_s=began_s, ended_s=self.now_s, files=files,
+                                       size_bytes=size_bytes, problem=_sentence(problem)[:PROBLEM_CHARACTERS]))
+        del self.transfers[:-MOST_TRANSFERS]
+
     def note_image(self, digest: str) -> None:
         """What its image's name means is decided by the first run, for all that follow."""
         if DIGEST.match(digest) and IMAGE_DIGEST not in self.job and IMAGE_DIGEST not in self.attributes:
@@ -212,6 +241,7 @@ class ShadowRun:
         """The program began: it runs, or has ended."""
         self.began = True
         self.count_start(when_s)
+        self.files_there("INPUT", self.input_files, self.sent_bytes)
         if 0 < self.counted_s < self.now_s - LATELY_S:
             return
         if self.has_inputs and self.order.reattach:
@@ -410,7 +440,8 @@ class ShadowRun:
         where = self.order.slot_name
         self.note("ended", f"the run on {where} is over: {outcome}{held}{': ' if reason else ''}{reason}")
         self.ended = RunEnded(run_id=self.order.run_id, outcome=outcome, attributes=self.attributes.to_bytes(),
-                              reason=reason, hold_code=code, hold_subcode=subcode, claim_usable=claim_usable)
+                              reason=reason, hold_code=code, hold_subcode=subcode, claim_usable=claim_usable,
+                              transfers=tuple(self.transfers))
         self.out += [CancelTimer("update"), CancelTimer("lease"), CancelTimer("reattach"), CancelTimer("room"),
                      Report(self.ended)]
 

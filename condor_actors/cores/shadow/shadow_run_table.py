@@ -69,6 +69,8 @@ def _activate(run: ShadowRun, event: InputsReady) -> None:
     run.has_inputs = bool(event.entries or event.manifest_digest)
     if run.has_inputs:
         run.log_inputs_begin()
+        run.files_leave("INPUT")
+        run.input_files = sum(entry.kind == "file" for entry in event.entries)
     run.sent_bytes = sum(entry.size_bytes for entry in event.entries)
     if run.too_much("MaxTransferInputMB", run.sent_bytes, "input", HoldCode.MAX_TRANSFER_INPUT_SIZE_EXCEEDED):
         return
@@ -127,6 +129,7 @@ def _blobs_sent(run: ShadowRun, event: BlobsSent) -> None:
 def _blobs_failed(run: ShadowRun, event: BlobsFailed) -> None:
     """The contents could not be sent: a file here cannot be read, or something is wrong with the machine."""
     run.out.append(Send(run.starter, StopRun(run_id=run.order.run_id, how="fast", reason=event.reason)))
+    run.files_there("INPUT", run.input_files, run.sent_bytes, event.reason)
     if event.local:
         run.end("hold", f"Transfer input files failure: {event.reason}", HoldCode.TRANSFER_INPUT_ERROR,
                 claim_usable=False)
@@ -199,6 +202,7 @@ def _saved_itself(run: ShadowRun, event: RunCheckpointed) -> None:
     """The program has ended to be started again: keep its work."""
     if event.number != run.keeping:
         run.keeping = event.number
+        run.files_leave("CHECKPOINT")
         run.note_usage(event.usage)
         run.out.append(KeepCheckpoint(event.number, event.files, event.files_digest, event.when_s))
 
@@ -206,6 +210,7 @@ def _saved_itself(run: ShadowRun, event: RunCheckpointed) -> None:
 def _checkpoint_home(run: ShadowRun, event: CheckpointHome) -> None:
     """Its work is kept, or cannot be."""
     run.keeping = 0
+    run.files_there("CHECKPOINT", event.files, event.size_bytes, event.problem)
     if not event.problem:
         run.attributes.update({"NumCkpts": run.job.get_int("NumCkpts") + event.number,
                                "LastCkptTime": int(run.now_s)})
@@ -312,6 +317,8 @@ def _bring(run: ShadowRun, event: RunExited) -> None:
     run.note_usage(event.usage)
     if not run.began and event.began_s:
         run.note_began(event.began_s)
+    if event.cause == "transfer-failed":
+        run.files_there("INPUT", run.input_files, run.sent_bytes, event.reason or event.cause)
     size_bytes = sum(entry.size_bytes for entry in event.outputs)
     if event.cause == "exited" and run.too_much(
             "MaxTransferOutputMB", size_bytes, "output", HoldCode.MAX_TRANSFER_OUTPUT_SIZE_EXCEEDED):
@@ -322,6 +329,7 @@ def _bring(run: ShadowRun, event: RunExited) -> None:
             run.log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.OUT_STARTED)
             if event.outputs_digest or any(each.kind == "file" and each.inline is None for each in event.outputs):
                 run.report_now("transferring-output")
+        run.files_leave("OUTPUT")
         run.out.append(run.bring_outputs(event))
     else:
         run.finish(0)
@@ -330,6 +338,7 @@ def _bring(run: ShadowRun, event: RunExited) -> None:
 def _outputs_home(run: ShadowRun, event: OutputsHome) -> None:
     """Everything is written."""
     exited = run.exited
+    run.files_there("OUTPUT", event.files, event.received_bytes)
     if exited is not None and exited.cause == "exited" and (exited.outputs or exited.outputs_digest):
         run.log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.OUT_FINISHED)
     run.finish(event.received_bytes)
@@ -339,6 +348,7 @@ def _outputs_failed(run: ShadowRun, event: OutputsFailed) -> None:
     """Something cannot be written at home, or not be fetched; a full disk may have room again soon."""
     if not event.remote and event.subcode in NO_ROOM and run.may_wait_for_room(event.reason):
         return
+    run.files_there("OUTPUT", problem=event.reason)
     if event.remote:
         run.end("failed", f"the output files could not be fetched from {run.order.slot_name}: {event.reason}",
                 claim_usable=False)

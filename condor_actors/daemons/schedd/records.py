@@ -7,6 +7,7 @@ parameter                             gets
 ``HISTORY``, where it is set          the ad of each job that leaves the queue, with HTCondor's banner
 ``PER_JOB_HISTORY_DIR``               the same, a file ``history.CLUSTER.PROC`` for each job
 ``JOB_EPOCH_HISTORY``                 the ad of each job whenever a run of it ends (``epochs.py``)
+``SCHEDD_DAEMON_HISTORY``             the schedd's own ad, from time to time (there, too)
 ====================================  ==================================================================
 
 The histories have all of a job's ad, its environment too: they are readable by the account of the schedd alone.
@@ -32,7 +33,7 @@ from condor_actors.config import Config
 from condor_actors.config.settings import setting
 from condor_actors.cores.schedd.job_notices import RecordEvent
 from condor_actors.cores.schedd.queue_operations import ArchiveJob
-from condor_actors.daemons.schedd.epochs import epoch_file
+from condor_actors.daemons.schedd.epochs import daemon_file, epoch_file
 from condor_actors.store.record_file import RecordFile
 from condor_actors.userlog.event_text import event_text, event_xml
 
@@ -46,7 +47,7 @@ FORMAT_OPTIONS = frozenset({"XML", "UTC", "SUB_SECOND", "ISO_DATE"})
 @attrs.frozen(kw_only=True)
 class RecordSettings:
     """The files; empty: none.  Sizes in bytes; ``…_rotations``: how many that were put aside are kept; ``…_format``:
-    those of :data:`FORMAT_OPTIONS` that are wanted."""
+    those of :data:`FORMAT_OPTIONS` that are wanted; ``daemon_every_s``: how often the schedd's ad is recorded."""
 
     event_log: str = ""
     event_log_bytes: int = setting("EVENT_LOG_MAX_SIZE")
@@ -57,6 +58,7 @@ class RecordSettings:
     history_bytes: int = setting("MAX_HISTORY_LOG")
     history_rotations: int = setting("MAX_HISTORY_ROTATIONS")
     per_job: str = ""
+    daemon_every_s: float = setting("SCHEDD_HISTORY_RECORD_INTERVAL")
 
 
 def record_settings(config: Config) -> RecordSettings:
@@ -86,9 +88,10 @@ class Records:
     """
 
     def __init__(self, settings: RecordSettings | None = None, wall_clock: Callable[[], float] | None = None,
-                 epochs: RecordFile | None = None) -> None:
+                 epochs: RecordFile | None = None, daemon: RecordFile | None = None) -> None:
         self.settings = settings or RecordSettings()
         self.epochs = epochs or epoch_file()
+        self.daemon = daemon or daemon_file()
         self._wall_clock = wall_clock
         self._log = Logger("condor.schedd")
         self._sick: set[str] = set()

@@ -25,7 +25,7 @@ from condor_actors.cores.schedd.schedd_core import Finish, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.measures import Measure, jobs_by_owner
-from condor_actors.daemons.schedd.epochs import EPOCH, epoch_file, epoch_settings
+from condor_actors.daemons.schedd.epochs import DAEMON, EPOCH, daemon_file, daemon_settings, epoch_file, epoch_settings
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.job_accounts import JobAccounts, job_accounts
 from condor_actors.daemons.schedd.outage import StoreOutage
@@ -39,6 +39,7 @@ from condor_actors.daemons.site_programs import SiteHost, site_edge
 from condor_actors.machine.time_zone import local_zone
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address
+from condor_actors.messages.shadow_host import TRANSFER_KINDS
 from condor_actors.store.queue_store import QueueStore
 from condor_actors.store.record_file import RecordReader
 
@@ -126,6 +127,7 @@ class ScheddDaemon:
         self._settings = settings
         self._edges.records.settings = record_settings(config)
         self._edges.records.epochs.settings = epoch_settings(config)
+        self._edges.records.daemon.settings = daemon_settings(config)
         self.system.tell(Address("", "schedd"), NewSettings(settings))
         self._site.reconfigure(site)
 
@@ -169,7 +171,7 @@ def make_daemon(config: Config, world: World) -> Daemon:
     questions, removals, starts = (Workers(reactor, config.seconds("USER_FILE_TIMEOUT")) for _ in range(3))
     spool = Path(settings.spool)
     store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool, patient=True)
-    epochs = epoch_file(epoch_settings(config))
+    epochs, daemon = epoch_file(epoch_settings(config)), daemon_file(daemon_settings(config))
     edges = ScheddEdges(
         store=store,
         processes=world.processes or RealHostProcesses(config.path("RUN"), config.path("LOG"), accounts),
@@ -177,10 +179,12 @@ def make_daemon(config: Config, world: World) -> Daemon:
         spool=Spool(spool, OrderedFolders(accounts) if accounts is not None else OwnFolders(),
                     questions.run, removals.run),
         history=HistoryQuestions(store.history, files={
-            "epochs": lambda: RecordReader(epochs.settings.path, (EPOCH,))}),
+            "epochs": lambda: RecordReader(epochs.settings.path, (EPOCH,)),
+            "daemon": lambda: RecordReader(daemon.settings.path, (DAEMON,)),
+            "transfers": lambda: RecordReader(epochs.settings.path, TRANSFER_KINDS)}),
         reidentify=getattr(world.post, "reidentify", lambda node, name, uid: None),
         uid=world.uid, accounts=accounts,
-        records=Records(record_settings(config), world.wall_clock, epochs), raw_clock=time.time,
+        records=Records(record_settings(config), world.wall_clock, epochs, daemon), raw_clock=time.time,
         in_worker=starts.run if world.processes is None else at_once, tell_span=world.tell_span,
     )
     return ScheddDaemon(settings, world, edges, config)

@@ -31,7 +31,7 @@ from condor_actors.cores.schedd.shadow_host import (
     StartHost,
 )
 from condor_actors.cores.site_programs.programs import SiteAdsTold
-from condor_actors.daemons.schedd.epochs import epoch_record
+from condor_actors.daemons.schedd.epochs import daemon_record, epoch_record
 from condor_actors.daemons.schedd.job_story import told, whole_story
 from condor_actors.daemons.schedd.outage import StoreOutage
 from condor_actors.daemons.schedd.schedd_edges import ScheddEdges
@@ -52,7 +52,7 @@ __all__ = ["NewSettings", "ScheddActor"]
 HISTORY_TRIM_S = 3600.0
 TRIM_GAP_S = 0.1
 """Between two pieces of the history that are forgotten."""
-FROM_FILES = ("history", "epochs")
+FROM_FILES = ("history", "epochs", "transfers", "daemon")
 """Sources of jobs that a worker reads."""
 CLOCK_LOOK_S = 10.0
 CLOCK_SET_S = 60.0
@@ -119,6 +119,8 @@ class ScheddActor(CoreActor):
         self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
         self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
         self._check_clock()
+        if self._edges.records.daemon.settings.path:
+            self._record_ad()
         if self._edges.accounts is not None:
             self._edges.spool.take_up(self.core.context)
         for address in self._host_nodes.values():
@@ -154,6 +156,9 @@ class ScheddActor(CoreActor):
         if isinstance(message, SPOOL_MESSAGES):
             self.context.defer_to_turn(self._edges.spool.answer(self.core.context, message, delivery.identity),
                                        lambda answer: self._file_answer(delivery, answer))
+            return
+        if isinstance(message, TimerFired) and message.key == ("record-ad",):
+            self._record_ad()
             return
         if isinstance(message, TimerFired) and message.key == ("clock",):
             self._check_clock()
@@ -258,6 +263,12 @@ class ScheddActor(CoreActor):
             super().receive(delivery)
         else:
             self._file_answer(delivery, problem)
+
+    def _record_ad(self) -> None:
+        """The schedd's ad goes into SCHEDD_DAEMON_HISTORY."""
+        records = self._edges.records
+        records.daemon.record(daemon_record(self.core.demand.schedd_ad(), self.context.now_s()))
+        self.context.set_timer(("record-ad",), records.settings.daemon_every_s)
 
     def _history_answered(self, delivery: Delivery, answer: Any) -> None:
         if hasattr(answer, "KIND"):

@@ -61,8 +61,8 @@ class OutputTransfer:
         def failed(reason: str, subcode: int = 0, remote: bool = False) -> CheckpointHome:
             return CheckpointHome(effect.number, f"checkpoint {effect.number} cannot be kept: {reason}")
 
-        def kept(size_bytes: int) -> CheckpointHome:
-            return CheckpointHome(effect.number, "", size_bytes, effect.when_s)
+        def kept(size_bytes: int, files: int) -> CheckpointHome:
+            return CheckpointHome(effect.number, "", size_bytes, effect.when_s, files)
 
         bringing = _Bringing(self._shadow.kept_folder(), kept, failed)
         self._bring_files(bringing, effect.entries, effect.manifest_digest)
@@ -89,7 +89,7 @@ class OutputTransfer:
     def _bring_entries(self, bringing: _Bringing, entries: tuple[FileEntry, ...]) -> None:
         """Write what came along and fetch the rest."""
         if bringing.kept and len(entries) == 0:
-            self._later(bringing.home(0))
+            self._later(bringing.home(0, 0))
             return
         places = OutputPlaces(self._shadow.core.job, bringing.part or None, appends_output(self._shadow.core.job))
         self._shadow.context.defer_to_turn(self._shadow.edges.in_thread(_place, entries, places, bringing.part),
@@ -103,14 +103,14 @@ class OutputTransfer:
         node, bulk = self._shadow.core.order.starter_node, self._shadow.edges.bulk
         fetches = [bulk.fetch_file(node, self._key, entry.digest, entry.size_bytes, target, entry.mode)
                    for entry, target in result]
-        size = sum(entry.size_bytes for entry in entries)
+        size = (sum(entry.size_bytes for entry in entries), sum(entry.kind == "file" for entry in entries))
         if fetches:
             self._shadow.context.defer_to_turn(DeferredList(fetches, fireOnOneErrback=True, consumeErrors=True),
                                        lambda fetched: self._fetched(bringing, fetched, size))
         else:
             self._brought(bringing, size)
 
-    def _fetched(self, bringing: _Bringing, result: Any, size: int) -> None:
+    def _fetched(self, bringing: _Bringing, result: Any, size: tuple[int, int]) -> None:
         if isinstance(result, Failure):
             error = first_error(result)
             local = getattr(error, "code", "") == "local" or isinstance(error, OSError)
@@ -119,20 +119,21 @@ class OutputTransfer:
         else:
             self._brought(bringing, size)
 
-    def _brought(self, bringing: _Bringing, size: int) -> None:
-        """Everything is here; what is kept takes the place of what was kept before, at once; outputs end its use."""
+    def _brought(self, bringing: _Bringing, size: tuple[int, int]) -> None:
+        """Everything is here, so many bytes and files; what is kept takes the place of what was kept before, at once;
+        outputs end its use."""
         work = self._shadow.edges.in_thread(bringing.take_place, self._shadow.kept_folder())
         self._shadow.context.defer_to_turn(work, lambda result: self._event(
-            _output_trouble(bringing, result) if isinstance(result, Failure) else bringing.home(size)))
+            _output_trouble(bringing, result) if isinstance(result, Failure) else bringing.home(*size)))
 
 
 @attrs.frozen
 class _Bringing:
     """Files on their way home: where those for the next run are kept (empty: they are the job's outputs), what to say
-    when all are here (with their size), or not."""
+    when all are here (with their size and number), or not."""
 
     kept: str
-    home: Callable[[int], Any]
+    home: Callable[[int, int], Any]
     failed: Callable[..., Any]
 
     @property

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from condor_actors.config import Config
 
 ROTATED = re.compile(r"\.\d{8}T\d{6}")
+TRANSFERS = {"I": "INPUT", "O": "OUTPUT", "C": "CHECKPOINT"}
 EXTRACTED = 100_000
 """Ads that ``-extract`` copies unless ``-limit`` says otherwise."""
 FLAGS = (
@@ -37,9 +38,8 @@ FLAGS = (
     Flag("name", 1, 1), Flag("no-librarian", 4, idle="the history is its own index"), Flag("pool", 1, 1),
     Flag("epochs", 1, colon=True), Flag("extract", 2, 1), Flag("type", 2, 1),
     Flag("parquet", 3, 1),
-    Flag("transfer-history", 3, colon=True,
-         refused="transfers are not recorded by themselves; -epochs shows each run with the bytes it moved"),
-    Flag("daemon", 3, refused="daemons' ads are not recorded; condor_status -direct shows the present one"),
+    Flag("transfer-history", 3, colon=True),
+    Flag("daemon", 3),
     Flag("startd", 3), Flag("schedd", 3), Flag("directory", 3, idle="only -epochs would read a directory"),
     Flag("userlog", 1, 1),
     Flag("stream-results", 2, idle="jobs are always printed as they arrive"),
@@ -104,7 +104,10 @@ def _understand(given: Sequence[Given]) -> Question:
                 raise ToolError("Error: -epochs:d removes nothing here: MAX_EPOCH_HISTORY_LOG and "
                                 "MAX_EPOCH_HISTORY_ROTATIONS bound what is kept; use -epochs")
             question.source = "epochs"
-        elif item.name in ("schedd", "startd"):
+        elif item.name == "transfer-history":
+            question.source = "transfers"
+            _take_kinds(question, item.qualifier)
+        elif item.name in ("schedd", "startd", "daemon"):
             question.source = "history" if item.name == "schedd" else item.name
         elif item.name == "type":
             _take_type(question, value)
@@ -118,12 +121,30 @@ def _understand(given: Sequence[Given]) -> Question:
 
 def _take_type(question: Question, value: str) -> None:
     words = set(value.upper().replace(",", " ").split())
+    if words and words <= set(TRANSFERS.values()) and question.source != "startd":
+        question.source = "transfers"
+        _choose(question, words)
+        return
     known = {"EPOCH", "ALL"} if question.source == "epochs" else {"JOB", "ALL"}
     if words == {"EPOCH"}:
         question.source, known = "epochs", words
     if words - known:
         raise ToolError(f"Error: there are records of type {' or '.join(sorted(known - {'ALL'}))} here, none of "
                         f"{', '.join(sorted(words - known))}")
+
+
+def _take_kinds(question: Question, letters: str) -> None:
+    """``-transfer-history:io``: the ways that count."""
+    wanted = {TRANSFERS.get(letter) for letter in letters.upper()}
+    if None in wanted:
+        raise ToolError(f"Error: -transfer-history:{letters} knows i (inputs), o (outputs) and c (checkpoints)")
+    if wanted:
+        _choose(question, {each for each in wanted if each is not None})
+
+
+def _choose(question: Question, kinds: set[str]) -> None:
+    if kinds != set(TRANSFERS.values()):
+        question.constraints.append(" || ".join(f'TransferClass == "{kind}"' for kind in sorted(kinds)))
 
 
 def _number(word: str, value: str) -> int:
@@ -263,7 +284,8 @@ def _print(question: Question, ads: Iterator[ClassAd]) -> int:
 
         return ad_output.write(ad_output.understood(lambda: list(PrintTable.read(question.table_file).rows(ads))))
     rows = question.rows(ads, when_empty="[\n]\n")
-    return ad_output.write(_table(ads, question.width) if rows is None else rows)
+    table = {"transfers": _transfers, "daemon": _daemons}.get(question.source, _table)
+    return ad_output.write(table(ads, question.width) if rows is None else rows)
 
 
 def _extract(path: str, ads: Iterator[ClassAd]) -> int:
@@ -289,6 +311,28 @@ def _table(ads: Iterator[ClassAd], width: int) -> Iterator[str]:
         )
         yield line[:width].rstrip() + "\n"
 
+
+def _transfers(ads: Iterator[ClassAd], width: int) -> Iterator[str]:
+    from condor_actors.tools.printing.formats import elapsed
+    from condor_actors.tools.printing.queue_views import day
+
+    yield " ID          RUN KIND       BEGAN            TIME  FILES         BYTES OK  HOST\n"
+    for ad in ads:
+        job = f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}"
+        began_s, ended_s = ad.get_int("TransferStartTime"), ad.get_int("TransferEndTime")
+        done = "yes" if ad.get_bool("TransferSuccess") else "no "
+        line = (f"{job:>8} {ad.get_int('RunInstanceId'):>7} {ad.get_str('TransferClass'):<10} {day(began_s)} "
+                f"{elapsed(ended_s - began_s):>12} {ad.get_int('TransferFileCount'):>6} "
+                f"{ad.get_int('TransferTotalBytes'):>13} {done} {ad.get_str('RemoteHost')}")
+        yield line[:width].rstrip() + "\n"
+
+
+def _daemons(ads: Iterator[ClassAd], width: int) -> Iterator[str]:
+    yield " TIMESTAMP   RUNNING      IDLE      HELD  NAME\n"
+    for ad in ads:
+        line = (f"{ad.get_int('RecordWriteDate'):>10} {ad.get_int('TotalRunningJobs'):>9} "
+                f"{ad.get_int('TotalIdleJobs'):>9} {ad.get_int('TotalHeldJobs'):>9}  {ad.get_str('Name')}")
+        yield line[:width].rstrip() + "\n"
 
 
 if __name__ == "__main__":

@@ -42,6 +42,10 @@ ORDER_BYTES = 150_000
 
 
 
+def _host_of(claim: HeldClaim | None) -> str:
+    return claim.row.slot_name if claim is not None else ""
+
+
 class RunTable:
     """Starts runs on claims, follows them through their shadow hosts, and ends each exactly once."""
 
@@ -252,6 +256,7 @@ class RunTable:
         job, claim = run.job, run.claim
         starts = job.ad.get_int("NumShadowStarts")
         self.facts.account(run, message)
+        self._notices.transferred(job, _host_of(claim), message.transfers)
         level = "warn" if message.outcome in ("failed", "lost") else "info"
         self._context.remember(job, "ended", f"run {starts} ended: {end_of(message, job.ad)}", level)
         promised = self._drop(run)
@@ -275,6 +280,7 @@ class RunTable:
         job, claim = run.job, run.claim
         self.facts.take_report(job, self.gangs.report(run, gang, message.attributes, final=True))
         self._context.remember(job, "ended", f"node {run.node} ended: {end_of(message, job.ad)}")
+        self._notices.transferred(job, _host_of(claim), message.transfers)
         self._drop(run)
         job.run_id = gang.gang_id
         if message.outcome == "exited" and run.node == 0:

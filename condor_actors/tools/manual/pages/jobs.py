@@ -121,8 +121,12 @@ HISTORY = Description(
             "completedsince TIME": "stop at jobs that were completed at or before TIME (seconds since 1970, or an "
                                    "expression)",
             "scanlimit N": "look at no more than N jobs",
-            "type KIND": "which records: JOB, of jobs that have left the queue; EPOCH, of runs; ALL",
+            "type KIND": "which records: JOB, of jobs that have left the queue; EPOCH, of runs; INPUT, OUTPUT and "
+                         "CHECKPOINT, of their files; ALL",
             "epochs[:HOW]": "every run of the jobs, of those too that are in the queue (JOB_EPOCH_HISTORY)",
+            "transfer-history[:KINDS]": "how files travelled for runs that have ended; of KINDS i (inputs), o "
+                                        "(outputs) and c (checkpoints)",
+            "daemon": "the schedd's own ads, recorded every quarter of an hour (SCHEDD_DAEMON_HISTORY)",
             "file FILE": "read the ads of FILE",
             "search FILE": "the same, and the files FILE.YYYYMMDDTHHMMSS beside it",
             "userlog FILE": "read the jobs that have ended from an event log",
