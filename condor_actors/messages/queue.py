@@ -19,8 +19,9 @@ class QueryJobs:
         source: one of
 
             * ``queue``
-            * ``history``, ``epochs`` (of every run that has ended), ``transfers`` (how their files travelled): the
-              newest first; ``daemon``, the schedd's own ads; to a startd ``startd``, of every run that has ended on its machine, the newest first
+            * ``history``, ``epochs`` (of every run that has ended), ``transfers`` (how their files travelled),
+              ``daemon`` (the schedd's own ads): the newest first
+            * to a startd ``startd``, of every run that has ended on its machine: the newest first
             * ``autoclusters``: ads with the significant attributes of the jobs asked for, AutoClusterId, JobCount and
               JobIds, one for each autocluster; ``constraint`` is then one on these ads
             * ``factories``: an ad for each cluster that makes its jobs as they are needed

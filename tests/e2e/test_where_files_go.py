@@ -231,6 +231,17 @@ def test_how_files_travelled_is_recorded(pool: PersonalPool) -> None:
     assert "Input file transfer took" in pool.run("htcondor", "job", "status", f"{cluster}.0")
 
 
+def test_a_schedd_records_its_own_ad(pool: PersonalPool) -> None:
+    def names() -> list[str]:
+        return pool.run("condor_history", "-daemon", "-limit", "1", "-af", "Name", "MyType").splitlines()
+
+    (first,) = until(names, "the schedd has recorded itself")
+    assert first.split()[1] == "Scheduler"
+    heading, line = pool.run("condor_history", "-daemon", "-limit", "1").splitlines()
+    assert heading.split() == ["TIMESTAMP", "RUNNING", "IDLE", "HELD", "NAME"]
+    assert line.split()[4] == first.split()[0]
+
+
 def test_a_machine_records_the_runs_that_ended_on_it(pool: PersonalPool) -> None:
     here = folder(pool, "ran-here")
     cluster = pool.submit(f"initialdir = {here}\n" + shell("exit 5")

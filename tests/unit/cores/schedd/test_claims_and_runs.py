@@ -9,6 +9,7 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.flock_lists import FlockLists
+from condor_actors.cores.schedd.job_notices import RecordEpoch
 from condor_actors.cores.schedd.queue_operations import DropClaim, DropRun, QueueSnapshot, SaveClaim, SaveRun
 from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
@@ -26,7 +27,7 @@ from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, 
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests, RequestsRejected, ResourceRequest
 from condor_actors.messages.pool import KnownPartner, PartnersKnown
 from condor_actors.messages.queue import ActOnJobs, EditJobs, JobAction
-from condor_actors.messages.shadow_host import HostOrders, RunEnded, ShadowHostHello, StartRun
+from condor_actors.messages.shadow_host import HostOrders, RunEnded, ShadowHostHello, StartRun, Transfer
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
 
 ANN = Identity(name="ann@dom", method="local", uid=1000)
@@ -353,3 +354,21 @@ def test_a_job_whose_runs_are_lost_again_and_again_is_held() -> None:
     assert job.ad.get_int("HoldReasonCode") == 26
     schedd.send(ActOnJobs(action=JobAction.RELEASE, ids=((1, 0),), reason="again"))
     assert schedd.status(1) == "IDLE"
+
+
+def test_what_a_shadow_says_of_files_is_recorded_within_bounds() -> None:
+    schedd = Schedd(records_epochs=True, transfer_attributes=("Cmd", "Missing"))
+    running(schedd)
+    run_id = next(iter(schedd.core.runs.runs))
+    with pytest.raises(ValueError, match="kind"):
+        Transfer(kind="EPOCH", began_s=0.0, ended_s=0.0)
+    schedd.ended(run_id, transfers=(
+        Transfer(kind="INPUT", began_s=float("nan"), ended_s=float("inf"), files=-1, size_bytes=1 << 62, problem="x"),
+        Transfer(kind="OUTPUT", began_s=5.0, ended_s=7.0, files=2, size_bytes=9)))
+    records = [each for each in schedd.out if isinstance(each, RecordEpoch)]
+    assert [each.kind for each in records] == ["INPUT", "OUTPUT", "EPOCH"]
+    first, second = (ClassAd.from_bytes(each.ad) for each in records[:2])
+    assert (first["TransferFileCount"], first["TransferTotalBytes"], first["TransferError"]) == (0, 1 << 53, "x")
+    assert (second["TransferStartTime"], second["TransferEndTime"], second["TransferSuccess"]) == (5, 7, True)
+    assert (second["Cmd"], second["RemoteHost"], second["Owner"]) == ("/bin/true", "slot1@e", "ann")
+    assert "Missing" not in second

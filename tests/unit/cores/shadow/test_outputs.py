@@ -14,7 +14,7 @@ from condor_actors.effects import Answer, SetTimer
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import Reattached, RunBegan, RunExited, StopRun, Usage
-from condor_actors.messages.shadow_host import RunEnded, StartRun
+from condor_actors.messages.shadow_host import RunEnded, StartRun, Transfer
 
 FULL = OutputsFailed("[Errno 28] No space left on device: '/home/alice/out'", errno.ENOSPC)
 
@@ -54,6 +54,21 @@ def test_outputs_are_brought_again_when_the_disk_has_room() -> None:
     assert bench.count(BringOutputs) == 2
     bench.tell(OutputsHome(1 << 20))
     assert [end.outcome for end in bench.ends] == ["exited"]
+
+
+def test_the_end_tells_how_the_outputs_travelled() -> None:
+    bench = Bench()
+    bench.tell(FULL)
+    bench.now_s += ROOM_RETRY_S
+    bench.tell(TimerFired(key="room"))
+    bench.now_s += 5.0
+    bench.tell(OutputsHome(1 << 20, 1))
+    assert [end.transfers for end in bench.ends] == [(
+        Transfer(kind="OUTPUT", began_s=1000.0, ended_s=1005.0 + ROOM_RETRY_S, files=1, size_bytes=1 << 20),)]
+    failed = Bench()
+    failed.tell(OutputsFailed("gone\nor so", 2, remote=True))
+    ((transfer,),) = [end.transfers for end in failed.ends]
+    assert (transfer.kind, transfer.problem, transfer.files) == ("OUTPUT", "gone or so", 0)
 
 
 def test_a_disk_that_stays_full_holds_the_job_with_the_reason() -> None:
