@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import grp
 import os
 import pwd
 import threading
@@ -23,7 +24,7 @@ from collections.abc import Callable
 
 import attrs
 
-__all__ = ["Entry", "NotYet", "UserDatabase", "groups_of", "impatient", "named", "numbered", "own_name"]
+__all__ = ["Entry", "NotYet", "UserDatabase", "group_named", "groups_of", "impatient", "named", "numbered", "own_name"]
 
 WAIT_S = 0.2
 RECOVER_S = 20.0
@@ -76,6 +77,13 @@ def _ask_number(uid: int) -> Entry | None:
     try:
         return _of(pwd.getpwuid(uid))
     except (KeyError, OverflowError):
+        return None
+
+
+def _ask_group(name: str) -> int | None:
+    try:
+        return grp.getgrnam(name).gr_gid
+    except (KeyError, ValueError):
         return None
 
 
@@ -231,6 +239,17 @@ def groups_of(entry: Entry) -> tuple[int, ...]:
     """
     found = DATABASE.answer(_ask_groups, (entry.name, entry.gid))
     assert isinstance(found, tuple)
+    return found
+
+
+def group_named(name: str) -> int | None:
+    """The number of the group of that name; None: there is none.
+
+    Raises:
+        NotYet: nobody has said so far.
+    """
+    found = DATABASE.answer(_ask_group, name, by_stranger=True)
+    assert found is None or isinstance(found, int)
     return found
 
 

@@ -109,7 +109,7 @@ docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch;
 grid_resource GridResource; batch_extra_submit_args BatchExtraSubmitArgs; batch_project BatchProject;
 batch_queue BatchQueue; batch_runtime BatchRuntime; output_destination OutputDestination;
 aws_access_key_id_file EC2AccessKeyId; aws_secret_access_key_file EC2SecretAccessKey; aws_region AWSRegion;
-transfer_plugins TransferPlugins;
+transfer_plugins TransferPlugins; primary_unix_group JobPrimaryUnixGroup;
 s3_access_key_id_file; s3_secret_access_key_file; gs_access_key_id_file; gs_secret_access_key_file;
 remote_universe; remote_requirements; remote_<attribute>
 """
@@ -163,9 +163,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "universe alone, and no scripts are run around its nodes", "Use universe = parallel with machine_count."),
     ("checkpoint_destination CheckpointDestination", "checkpoints are kept by the submit machine",
      "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
-    ("primary_unix_group JobPrimaryUnixGroup", "a job runs with the account's own groups",
-     "All its groups count for what it may read and write; give the folder for its results that group and the setgid "
-     "bit (chgrp GROUP FOLDER; chmod g+s FOLDER), and new files there belong to the group."),
     ("encrypt_execute_directory EncryptExecuteDirectory", "a job's folder is not encrypted: that takes a key in the "
      "kernel and a file system made for it, which root sets up",
      "Have the administrator put EXECUTE on an encrypted disk and advertise that; ask for it in requirements."),
@@ -194,7 +191,8 @@ COMMANDS: tuple[SubmitCommand, ...] = (
 BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
-_BY_STARTER = frozenset({"wantioproxy", "manifestdesired", "manifestdir", "jobstarterlog", "oauthservicesneeded"})
+_BY_STARTER = frozenset({"wantioproxy", "manifestdesired", "manifestdir", "jobstarterlog", "oauthservicesneeded",
+                         "jobprimaryunixgroup"})
 """What the starter of a run does, which not every universe has."""
 MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | _BY_STARTER | {"jobuniverse", "gridresource", "flockto"}
 """The attributes, lower case, that `objections` looks at."""

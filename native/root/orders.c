@@ -189,7 +189,7 @@ void start_launcher(struct request *request)
     for (size_t i = 0; i < head.groups; i++)
         if (!join_group(request->policy, groups[i]))
             failed(errors, "cgroup", groups[i]);
-    if (!become_account_with(request->policy, request->order.uid, launch_rights, true, &stage))
+    if (!become_account_with(request->policy, request->order.uid, request->order.extra, launch_rights, true, &stage))
         failed(errors, stage, account_fault());
     int launcher = arrange(request, head.targets, count, errors);
     as_new(request->policy, request->order.flags & OWN_PIDS);
@@ -248,7 +248,7 @@ void start_program(struct request *request, const struct program *program)
     for (char *word; (word = strtok_r(NULL, " ", &rest));)
         putenv(word);
     if (program->as_root ? !use_rights(true)
-                         : !become_account_with(request->policy, request->order.uid, guard_rights, true, &stage))
+                         : !become_account_with(request->policy, request->order.uid, 0, guard_rights, true, &stage))
         failed(output, stage, account_fault());
     setsid();
     as_new(request->policy, false);
@@ -303,7 +303,7 @@ void walk_tree(struct request *request)
     if (order->kind == GIVE)
         ready = become_pool_to_give(policy);
     else if (order->kind == TAKE)
-        ready = become_account_with(policy, order->uid, chown_right, false, &stage);
+        ready = become_account_with(policy, order->uid, 0, chown_right, false, &stage);
     else
         ready = become_account(policy, order->uid, &stage);
     if (!ready)

@@ -257,8 +257,9 @@ gid_t group_of(const struct policy *policy, uid_t uid)
     return names.known ? names.gid : listed_group(policy, uid);
 }
 
-/* Groups first, as the user database has them.  Root's group is left out, and an account of it is none. */
-static bool take_groups(const struct policy *policy, uid_t uid)
+/* Groups first, as the user database has them.  Root's group is left out, and an account of it is none.  GROUP is to
+ * be the process's group, and has to be one of the account's; 0: the account's own. */
+static bool take_groups(const struct policy *policy, uid_t uid, gid_t group)
 {
     struct names names = {0};
     if (!ask_names(policy, uid, &names))
@@ -267,23 +268,27 @@ static bool take_groups(const struct policy *policy, uid_t uid)
         names.gid = names.groups[0] = listed_group(policy, uid);
         names.count = 1;
     }
-    const gid_t gid = names.gid;
-    if (gid == 0) {
+    const gid_t gid = group ? group : names.gid;
+    if (names.gid == 0) {
         errno = ESRCH;
         return false;
     }
     int kept = 0;
+    bool member = gid == names.gid;
     for (int i = 0; i < names.count; i++)
-        if (names.groups[i] != 0)
+        if (names.groups[i] != 0) {
+            member = member || names.groups[i] == gid;
             names.groups[kept++] = names.groups[i];
-    return setgroups((size_t)kept, names.groups) == 0 && setresgid(gid, gid, gid) == 0;
+        }
+    errno = EPERM;
+    return member && setgroups((size_t)kept, names.groups) == 0 && setresgid(gid, gid, gid) == 0;
 }
 
 /* For good, and with nothing left: the kernel takes every right of a process that stops being root. */
 bool become_account(const struct policy *policy, uid_t uid, const char **stage)
 {
     *stage = "gid";
-    if (!use_rights(true) || !take_groups(policy, uid))
+    if (!use_rights(true) || !take_groups(policy, uid, 0))
         return false;
     *stage = "uid";
     if (!change_user(uid) || permitted_rights() != 0)
@@ -292,11 +297,12 @@ bool become_account(const struct policy *policy, uid_t uid, const char **stage)
     return setresuid(0, 0, 0) < 0;
 }
 
-/* For good, with some rights kept; FOR_EXEC: the next program has them as well. */
-bool become_account_with(const struct policy *policy, uid_t uid, uint64_t rights, bool for_exec, const char **stage)
+/* For good, with some rights kept; GROUP: as for take_groups; FOR_EXEC: the next program has them as well. */
+bool become_account_with(const struct policy *policy, uid_t uid, gid_t group, uint64_t rights, bool for_exec,
+                         const char **stage)
 {
     *stage = "gid";
-    if (!use_rights(true) || !take_groups(policy, uid))
+    if (!use_rights(true) || !take_groups(policy, uid, group))
         return false;
     *stage = "uid";
     rights &= permitted_rights();

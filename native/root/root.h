@@ -43,6 +43,8 @@ enum kind { READY = 1, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE, PROGRAM
 /* START: the launcher is to be the first process of a pid namespace of its own, and begins with every signal blocked. */
 enum { OWN_PIDS = 1 };
 
+/* START has in EXTRA which of the account's groups is to be the process's; 0: its own. */
+
 /* What OPEN may be asked for beside the flags of open(2). */
 enum { ANY_KIND = 1, NO_LINKS = 2 };
 
@@ -121,7 +123,8 @@ void keep_rights(const struct policy *policy);
 bool use_rights(bool on);
 gid_t group_of(const struct policy *policy, uid_t uid);
 bool become_account(const struct policy *policy, uid_t uid, const char **stage);
-bool become_account_with(const struct policy *policy, uid_t uid, uint64_t rights, bool for_exec, const char **stage);
+bool become_account_with(const struct policy *policy, uid_t uid, gid_t group, uint64_t rights, bool for_exec,
+                         const char **stage);
 bool become_pool_to_give(const struct policy *policy);
 extern const uint64_t launch_rights, chown_right, guard_rights;
 

@@ -103,14 +103,15 @@ class Helper:
                           extra=extra)
 
     def start(self, uid: int, words: Sequence[str], *, variables: Sequence[str] = (), groups: Sequence[str] = (),
-              sheet: int | None = None, flags: int = 0) -> tuple[Answer, str, str]:
+              sheet: int | None = None, flags: int = 0, extra: int = 0) -> tuple[Answer, str, str]:
         """A START of the launcher with WORDS; the answer, what the launcher complained of, and the program's output."""
         status, status_in = os.pipe()
         output, output_in = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
         own = sheet if sheet is not None else self.sheet(
             ["condor_launcher", "--status-fd", "63", *words], variables, groups, (0, 1, 2, 63))
-        answer = self.order(START, uid, b"", (own, null, output_in, null, status_in), flags=flags)
+        answer = self.order(START, uid, b"", (own, null, output_in, null, status_in), flags=flags,
+                            extra=extra)
         for descriptor in (own, null, output_in, status_in):
             os.close(descriptor)
         complaint, said = self._read(status), self._read(output)

@@ -66,10 +66,16 @@ int getgrouplist(const char *name, gid_t group, gid_t *groups, int *count)
 {
     int (*next)(const char *, gid_t, gid_t *, int *) = dlsym(RTLD_NEXT, "getgrouplist");
     look("getgrouplist");
-    return next(name, group, groups, count);
+    int room = *count, found = next(name, group, groups, count);
+    if (found < 0 || found >= room || !getenv("SPY_GROUP"))
+        return found;
+    groups[(*count)++] = (gid_t)atoi(getenv("SPY_GROUP"));
+    return *count;
 }
 """
 NOBODY = 65534
+EXTRA_GROUP = 4242
+"""The database says that every user is in it."""
 
 
 @attrs.frozen
@@ -101,6 +107,7 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spied]:
         trees.mkdir()
         with Helper("--folder", str(trees), accounts=(NOBODY, ALICE), environment={
                 "LD_PRELOAD": str(library), "SPY_SAYS": str(folder / "says"), "SPY_HANGS": str(folder / "hangs"),
+                "SPY_GROUP": str(EXTRA_GROUP),
         }) as helper:
             yield Spied(helper, folder)
 
@@ -146,3 +153,18 @@ def test_a_database_that_never_answers_ends_the_order_alone(spied: Spied) -> Non
     assert "the user database does not answer" in complaint
     (spied.folder / "hangs").unlink()
     assert spied.helper.start(NOBODY, ["--", "/usr/bin/id", "-u"])[2] == f"{NOBODY}\n"
+
+
+def test_a_start_has_a_group_of_the_account_and_no_other(spied: Spied) -> None:
+    script = "id -g; grep -E '^(Gid|CapPrm|CapEff)' /proc/self/status"
+    answer, complaint, said = spied.helper.start(NOBODY, ["--", "/bin/sh", "-c", script], extra=EXTRA_GROUP)
+    assert (answer.error, complaint) == (0, "")
+    first, group, permitted, effective = said.splitlines()
+    assert (first, group.split()[1:]) == (str(EXTRA_GROUP), [str(EXTRA_GROUP)] * 4)
+    assert {permitted.split()[1], effective.split()[1]} == {"0" * 16}
+    for other in (0xFFFFFFFF, 4243, POOL, 1):
+        answer, complaint, said = spied.helper.start(NOBODY, ["--", "/usr/bin/id", "-g"], extra=other)
+        assert (answer.error, said) == (0, "")
+        assert complaint.startswith("gid")
+    own = spied.helper.start(NOBODY, ["--", "/usr/bin/id", "-g"], extra=NOBODY)[2]
+    assert own == f"{NOBODY}\n"

@@ -111,6 +111,7 @@ class RunSpec:
         log_level: how much of its starter's log goes home; empty: nothing.
         container: the image that is its root directory; None: it sees the machine's.
         own_folders: of the machine, that it has of its own instead (JobMountUnderScratch).
+        primary_group: which of its account's groups it begins with (JobPrimaryUnixGroup); empty: the account's own.
         urls: where its outputs go that do not go home.
         plugins: its own transfer plugins: method to path (TransferPlugins).
         standard: the runtime runs it and its files stay at home; asked to go, it takes a checkpoint.
@@ -157,6 +158,7 @@ class RunSpec:
     log_level: str = ""
     container: ContainerSpec | None = None
     own_folders: tuple[str, ...] = ()
+    primary_group: str = ""
     urls: OutputUrls = attrs.field(factory=lambda: OutputUrls(ClassAd()), eq=False)
     plugins: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -306,7 +308,9 @@ def read_spec(job: ClassAd) -> RunSpec:
         keeps_paths=job.get_bool("PreserveRelativePaths"), manifest=_manifest(job) if transfers else "",
         log_level=log_level(job) if transfers else "",
         container=container,
-        own_folders=() if standard else _own_folders(job), urls=OutputUrls(job if transfers else ClassAd()),
+        own_folders=() if standard else _own_folders(job),
+        primary_group="" if standard else job.get_str("JobPrimaryUnixGroup"),
+        urls=OutputUrls(job if transfers else ClassAd()),
         plugins=_plugins(job) if transfers else {})
 
 

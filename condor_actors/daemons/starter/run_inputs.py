@@ -16,7 +16,7 @@ import attrs
 from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
-from condor_actors.cores.starter.run_spec import EXECUTABLE
+from condor_actors.cores.starter.run_spec import EXECUTABLE, BadJob
 from condor_actors.daemons.starter.container_image import ContainerImage, without_image
 from condor_actors.daemons.starter.plugin_transfers import PluginTransfers, plugins_of
 from condor_actors.daemons.starter.url_inputs import UrlInputs
@@ -71,6 +71,9 @@ class RunInputs:
                 starter.context.defer_to_turn(filling, self._filled)
                 return
             sandbox.fill(entries, held.blobs, *ads)
+        except BadJob as error:
+            starter.decide(jr.PrepareFailed(str(error), HoldCode.FAILED_TO_CREATE_PROCESS))
+            return
         except (BadManifest, BlobError, OSError) as error:
             self._not_filled(error)
             return

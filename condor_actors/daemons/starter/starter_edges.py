@@ -21,7 +21,7 @@ from condor_actors.classads import Expr
 from condor_actors.config.settings import setting
 from condor_actors.cores.starter.hooks import HookSettings
 from condor_actors.cores.starter.run_account import DomainTrust
-from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
+from condor_actors.cores.starter.run_spec import BadJob, RunSettings, RunSpec
 from condor_actors.cores.trace_spans import TellSpan
 from condor_actors.daemons.starter.chirp_service import ChirpService
 from condor_actors.daemons.starter.container_launch import isolation_of
@@ -36,7 +36,7 @@ from condor_actors.machine.run.plugin_query import PluginQuery
 from condor_actors.machine.run.run_host import RunHost
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
-from condor_actors.machine.run.users import Account
+from condor_actors.machine.run.users import Account, with_group
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import Address
 from condor_actors.messages.manifest import FileEntry
@@ -263,13 +263,25 @@ class StarterEdges:
                 self.host.account(owner.partition("@")[0])
 
     def account_for(self, spec: RunSpec, claim: ActiveClaim) -> Account | None:
-        """As whom a run is run; None: as this process's user.
+        """As whom a run is run, and with which of the account's groups; None: as this process's user.
 
         Raises:
             OSError: the slot's account cannot be used.
+            BadJob: it is not in the group that the job is to have.
         """
-        if not self.host.may_change_user():
-            return None
+        account = self._account_of(spec, claim) if self.host.may_change_user() else None
+        if not spec.primary_group:
+            return account
+        try:
+            found = with_group(account or self.host.own_account, spec.primary_group)
+        except LookupError as error:
+            raise BadJob(f"Error from {claim.slot_name}: {error} (primary_unix_group)") from None
+        if account is None and found.primary != os.getegid():
+            raise BadJob(f"Error from {claim.slot_name}: this machine runs every job as {found.name}, with the group "
+                         "of the pool's own processes, and cannot take another one (primary_unix_group)")
+        return found if account is not None else None
+
+    def _account_of(self, spec: RunSpec, claim: ActiveClaim) -> Account:
         settings = self.settings
         if settings.allow_owner and spec.run_as_owner is not False:
             if settings.trust.covers(spec.domain, claim.hosts, self.own_hosts()):

@@ -84,7 +84,7 @@ class RootHelper:
         self._answers: dict[int, _Answer] = {}
 
     def start(self, uid: int, words: Sequence[str], variables: Sequence[str], groups: Sequence[str],
-              descriptors: Sequence[tuple[int, int]], *, own_pids: bool = False) -> int:
+              descriptors: Sequence[tuple[int, int]], *, own_pids: bool = False, group: int = 0) -> int:
         """Start the launcher as an account; returns its pid: it is this process's child.
 
         Args:
@@ -93,6 +93,7 @@ class RootHelper:
             groups: directories of control groups to join.
             descriptors: (here, there): standard input, output, error and the launcher's status, then what is kept.
             own_pids: it is the first process of a pid namespace of its own, and begins with every signal blocked.
+            group: the process's, one of the account's; 0: the account's own.
         """
         sheet = os.memfd_create("start", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
@@ -103,7 +104,7 @@ class RootHelper:
                 stream.write(data)
             fcntl.fcntl(sheet, fcntl.F_ADD_SEALS, SEALS)
             return self._order(START, uid, (sheet, *(here for here, _ in descriptors)),
-                               flags=OWN_PIDS if own_pids else 0).value
+                               flags=OWN_PIDS if own_pids else 0, extra=group).value
         finally:
             os.close(sheet)
 

@@ -151,7 +151,8 @@ class PosixLauncher:
                 given += [(telling, telling)] if relayed else []
                 pid = helper.start(plan.account.uid if plan.account else 0, words,
                                    [f"{name}={value}" for name, value in variables.items()], plan.cgroups,
-                                   [*given, *((number, number) for number in plan.keep)], own_pids=is_first(plan))
+                                   [*given, *((number, number) for number in plan.keep)], own_pids=is_first(plan),
+                                   group=plan.account.primary if plan.account else 0)
         except BaseException:
             close_quietly(reading, end)
             raise
@@ -168,7 +169,7 @@ class PosixLauncher:
         helped = plan.account is not None and process_helper() is not None
         if plan.account is not None and os.geteuid() == 0:
             account = plan.account
-            words += ["--uid", str(account.uid), "--gid", str(account.gid)]
+            words += ["--uid", str(account.uid), "--gid", str(account.primary or account.gid)]
             if account.groups:
                 words += ["--groups", ",".join(map(str, account.groups))]
         for directory in () if helped else plan.cgroups:  # the helper joins them

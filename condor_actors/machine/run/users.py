@@ -20,12 +20,14 @@ import attrs
 
 from condor_actors import accounts
 from condor_actors.machine.privilege.helper import process_helper
+from condor_actors.numerals import numeral
 
 KEEP = -1
 NUMBERS = {"x86_64": (116, 117, 119), "aarch64": (159, 147, 149)}
 SET_GROUPS, SET_USERS, SET_GROUP_IDS = NUMBERS.get(platform.machine(), (0, 0, 0))
 
-__all__ = ["Account", "NoAccount", "account_of_uid", "acting_as", "may_change_user", "named_account", "open_as"]
+__all__ = ["Account", "NoAccount", "account_of_uid", "acting_as", "may_change_user", "named_account", "open_as",
+           "with_group"]
 
 
 class NoAccount(LookupError):
@@ -34,13 +36,14 @@ class NoAccount(LookupError):
 
 @attrs.frozen
 class Account:
-    """A user of this machine."""
+    """A user of this machine; ``primary``: which of its groups its programs begin with (0: its own)."""
 
     name: str
     uid: int
     gid: int
     home: str
     groups: tuple[int, ...] = ()
+    primary: int = 0
 
 
 def named_account(name: str) -> Account:
@@ -54,6 +57,20 @@ def named_account(name: str) -> Account:
     if found is None:
         raise NoAccount(f"there is no user {name!r} on this machine")
     return Account(found.name, found.uid, found.gid, found.home, accounts.groups_of(found))
+
+
+def with_group(account: Account, name: str) -> Account:
+    """The account with a group of its own choice: a name, or a number.
+
+    Raises:
+        LookupError: it is in no such group.
+        NotYet: the user database has not said so far.
+    """
+    number = numeral(name)
+    gid = accounts.group_named(name) if number is None else number
+    if not gid or (gid != account.gid and gid not in account.groups):
+        raise LookupError(f"{account.name} is in no group {name[:80]!r} on this machine")
+    return attrs.evolve(account, primary=gid)
 
 
 def account_of_uid(uid: int) -> Account:
