@@ -120,6 +120,7 @@ _IGNORED: tuple[tuple[str, str], ...] = (
     ("want_remote_io WantRemoteIO", "files are brought to every job; want_io_proxy lets it ask for others"),
     ("stream_input StreamIn", "the whole input is sent before the program begins, which reads the same"),
     ("match_list_length LastMatchListLength", "job_machine_attrs keeps the machines that a job ran on"),
+    ("container_is_common", "an image is sent to a machine and unpacked there only once for an owner"),
     ("load_profile LoadProfile", "there are no profiles outside Windows"),
     ("buffer_block_size BufferBlockSize; buffer_files BufferFiles; buffer_size BufferSize; "
      "compress_files CompressFiles; fetch_files FetchFiles", "the standard universe reads ahead by itself"),
@@ -148,7 +149,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("container_service_names ContainerServiceNames; <service-name>_container_port; <service-name>_HostPort",
      "no ports are forwarded", "A job in an image has the machine's network: let it listen on a free port and write "
      "that into a file."),
-    ("container_is_common", "an image is sent to a machine and unpacked there only once for an owner", ""),
     ("cuda_version CUDAVersion", "it asks for attributes that only old programs for finding GPUs wrote",
      "Use gpus_minimum_runtime."),
     ("vm_checkpoint; vm_disk; vm_macaddr; vm_memory; vm_networking; vm_networking_type; vm_no_output_vm; vm_type; "
