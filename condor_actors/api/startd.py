@@ -67,7 +67,7 @@ class Startd:
 
     def history(self, constraint: str | Expr | None = None, projection: Sequence[str] = (), *, limit: int = 0,
                 since: str | Expr = "") -> list[ClassAd]:
-        """The runs that ended on the machine, the newest first; of others' jobs only for whoever may pause the machine.
+        """The runs that ended on the machine, the newest first; of others' jobs only for those who may pause it.
 
         Args:
             constraint: over the ads; None: all.

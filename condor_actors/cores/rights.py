@@ -12,7 +12,8 @@ from collections.abc import Collection
 from condor_actors.addresses import BadAddress, split_address
 from condor_actors.messages.envelope import Identity
 
-__all__ = ["host_of", "hosts_of", "is_person", "is_shadow_of", "is_super_user", "is_user", "speaks_for_node"]
+__all__ = ["host_of", "hosts_of", "is_central_manager", "is_person", "is_shadow_of", "is_super_user", "is_user",
+           "speaks_for_node"]
 
 USER_ROLE = "user"
 SHADOW_ROLE = "shadow"
@@ -47,6 +48,15 @@ def is_super_user(identity: Identity, super_users: Collection[str]) -> bool:
     if identity.method != "local":
         return False
     return identity.uid == 0 or identity.user in super_users or identity.name in super_users
+
+
+def is_central_manager(identity: Identity) -> bool:
+    """Tell whether the peer is the central manager of this pool, which has its authority; a user there is not.
+
+    Args:
+        identity: the peer.
+    """
+    return identity.is_machine and "collector" in identity.roles and not identity.realm
 
 
 def hosts_of(identity: Identity) -> tuple[str, ...]:

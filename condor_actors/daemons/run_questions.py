@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from condor_actors.config import Config
-from condor_actors.cores.rights import is_person
+from condor_actors.cores.rights import is_central_manager, is_user
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.daemons.schedd.history import history_page
 from condor_actors.daemons.starter.run_history import JOB
@@ -46,8 +46,15 @@ class RunQuestions:
 
 
 def sight_of(identity: Identity, *, sees_all: bool) -> Callable[[str], bool]:
-    """Whether an asker sees the records of an owner (``alice@dom``): a user of this pool her own, and no others."""
-    return lambda owner: sees_all or (is_person(identity) and identity.name == owner)
+    """Whether an asker sees the records of an owner (``alice@dom``): a user of this pool her own, and no others; the
+    central manager all."""
+    everything = sees_all or is_central_manager(identity)
+
+    def sees(owner: str) -> bool:
+        user, _, domain = owner.rpartition("@")
+        return everything or is_user(identity, user, domain)
+
+    return sees
 
 
 def _page(path: str, question: QueryJobs, sees: Callable[[str], bool]) -> JobsPage:

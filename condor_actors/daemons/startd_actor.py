@@ -145,7 +145,7 @@ class StartdActor(Actor):
             self.startd.rest()
 
     def _answer_history(self, delivery: Delivery, question: QueryJobs) -> None:
-        """Which jobs ran here: whoever may pause the machine sees all, any other user the jobs that are theirs."""
+        """Which jobs ran here: those who may pause the machine see all, any other user the jobs that are theirs."""
         identity = delivery.identity
         if question.source != "startd":
             self.context.reply(delivery, Refused(code="invalid", text="the queue and its history are the schedd's"))

@@ -228,7 +228,6 @@ def test_how_files_travelled_is_recorded(pool: PersonalPool) -> None:
     assert len(pool.run("condor_history", "-epochs", str(cluster), "-af", "ProcId").split()) == 1
     (job,) = pool.history(str(cluster))
     assert job["TransferInStarted"] <= job["TransferInFinished"] <= job["TransferOutStarted"]
-    assert "Input file transfer took" in pool.run("htcondor", "job", "status", f"{cluster}.0")
 
 
 def test_a_schedd_records_its_own_ad(pool: PersonalPool) -> None:

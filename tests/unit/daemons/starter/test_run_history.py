@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
@@ -81,5 +82,9 @@ def test_a_user_sees_her_own_records_alone(tmp_path: Path) -> None:
     assert seen(Identity(name="alice@dom", method="token", roles=frozenset({"user"}))) == ["alice@dom"]
     assert seen(Identity(name="alice@dom", method="tls", roles=frozenset({"user"}), realm="partner")) == []
     assert seen(Identity(name="condor@dom", method="tls", roles=frozenset({"schedd"}), host="h")) == []
+    manager = Identity(name="condor@dom", method="tls", roles=frozenset({"collector", "schedd"}), host="h")
+    assert seen(manager) == list(reversed(owners))
+    assert seen(attrs.evolve(manager, realm="partner")) == []
+    assert seen(attrs.evolve(manager, roles=frozenset({"collector", "user"}))) == []
     assert seen(alice, sees_all=True) == list(reversed(owners))
     assert seen(alice, sees_all=True, owner="bob@dom") == ["bob@dom"]
