@@ -32,7 +32,7 @@ ROWS = (
     integer("MAX_EPOCH_HISTORY_ROTATIONS", 2, "How many of them that were put aside are kept.", low=1, read_by=SCHEDD),
     path("SCHEDD_DAEMON_HISTORY", "$(SPOOL)/schedd_daemon_history",
          "Gets the schedd's own ad from time to time, for condor_history -daemon; empty for none.", read_by=SCHEDD),
-    seconds("SCHEDD_HISTORY_RECORD_INTERVAL", 900, "How often.", low=1, read_by=SCHEDD),
+    seconds("SCHEDD_HISTORY_RECORD_INTERVAL", 900, "How often the schedd records its own ad there.", low=1, read_by=SCHEDD),
     size("MAX_DAEMON_HISTORY_LOG", "20 MB", "The size at which that file is put aside.", read_by=SCHEDD),
     integer("MAX_DAEMON_HISTORY_ROTATIONS", 1, "How many of them that were put aside are kept.", low=1,
             read_by=SCHEDD),
