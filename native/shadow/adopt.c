@@ -171,7 +171,7 @@ static struct socket *older_pair(struct session *s, struct pairs *pairs, const s
     const int kind = (int)d->offset & PAIR_KIND;
     struct link **link = pair_link(pairs, d);
     struct socket *socket = link ? socket_new(network_of(s), AF_UNIX, kind ? kind : SOCK_STREAM, 0) : NULL;
-    if (!socket || (!*link && !(*link = link_new()))) {
+    if (!socket || (!*link && !(*link = link_new(socket->network)))) {
         free(socket);
         return NULL;
     }

@@ -42,7 +42,7 @@ bool send_with_rights(struct socket *socket, int real, const struct iovec *parts
     *sent = sendmsg(real, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
     bool gone = rights && *sent >= 0;
     if (gone) {
-        rights->at = link->sent[to];
+        rights->at = link->sent[to]; /* before these are counted */
         rights->size = (uint64_t)*sent;
         if (link->first[to])
             link->last[to]->next = rights;
@@ -50,8 +50,9 @@ bool send_with_rights(struct socket *socket, int real, const struct iovec *parts
             link->first[to] = rights;
         link->last[to] = rights;
     }
-    link->sent[to] += *sent > 0 ? (uint64_t)*sent : 0;
     int error = errno;
+    if (*sent >= 0)
+        held_sent(link, to, (size_t)*sent);
     pthread_mutex_unlock(&link->lock);
     errno = error;
     return gone;
@@ -129,6 +130,11 @@ static ssize_t deliver(struct socket *from, struct socket *to, const struct parc
         to_domain(&wanted, AF_INET6);
         if (sender.six.sin6_port != wanted.six.sin6_port) /* not for it: lost, as anything may be */
             return (ssize_t)p->size;
+    }
+    size_t size = sizeof head + p->size;
+    if (!may_hold(to->link, to->end, false, &size)) {
+        errno = EAGAIN;
+        return -1;
     }
     if (send_with_rights(to, to->far, parts, 2, *rights, 0, &sent))
         *rights = NULL;
@@ -215,24 +221,26 @@ static long send_bytes(struct work *w, struct file *file, const struct parcel *p
             return error;
         const bool headed = has_heads(socket);
         struct packet_head head = {.size = 0};
-        const struct iovec parts[2] = {{&head, sizeof head},
-                                       {(void *)(uintptr_t)(p->data + w->progress), p->size - w->progress}};
-        if (p->size == w->progress && socket->type == SOCK_STREAM) {
+        const bool is_stream = socket->type == SOCK_STREAM;
+        size_t size = p->size - w->progress;
+        if (!size && is_stream) {
             rights_drop(rights);
             break;
         }
-        bool gone = send_with_rights(socket, file->real, parts + !headed, 1 + headed, rights, p->flags & MSG_EOR, &sent);
-        error = sent < 0 ? -errno : 0;
-        sent -= headed && sent > 0 ? (ssize_t)sizeof head : 0;
+        const bool has_room = may_hold(socket->link, !socket->end, is_stream, &size);
+        const struct iovec parts[2] = {{&head, sizeof head}, {(void *)(uintptr_t)(p->data + w->progress), size}};
+        bool gone = has_room && send_with_rights(socket, file->real, parts + !headed, 1 + headed, rights, p->flags & MSG_EOR,
+                                                 &sent);
+        error = !has_room ? -EAGAIN : sent < 0 ? -errno : 0;
         if (!gone)
             rights_drop(rights);
         if (error == -EAGAIN) {
-            long waits = must_wait(w, file, file->real, POLLOUT, p->flags, socket->send_ns);
+            long waits = must_wait(w, file, has_room ? file->real : -1, POLLOUT, p->flags, socket->send_ns);
             return waits != PARKED && w->progress ? (long)w->progress : waits;
         }
         if (error)
             return w->progress ? (long)w->progress : error;
-        w->progress += (size_t)sent;
+        w->progress += (size_t)sent - (headed && sent > 0 ? sizeof head : 0);
     } while (w->progress < p->size);
     return (long)w->progress;
 }
@@ -298,6 +306,7 @@ struct arrival {
     int flags;
 };
 
+/* Returns the bytes of a message, also those that there is no room for. */
 static ssize_t receive(struct file *file, void *to, size_t size, int flags, struct arrival *arrival)
 {
     struct socket *socket = file->socket;
@@ -311,11 +320,12 @@ static ssize_t receive(struct file *file, void *to, size_t size, int flags, stru
     if (flags & MSG_PEEK)
         message.msg_controllen = 0;
     pthread_mutex_lock(&socket->link->lock);
-    const int wanted = flags & (MSG_PEEK | (socket->type == SOCK_STREAM ? 0 : MSG_TRUNC));
+    const bool is_stream = socket->type == SOCK_STREAM;
+    const int wanted = (flags & MSG_PEEK) | (is_stream ? 0 : MSG_TRUNC); /* how long a message was that is cut short */
     ssize_t got = recvmsg(file->real, &message, wanted | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     int error = errno;
-    if (got > 0 && !(flags & MSG_PEEK))
-        socket->link->got[socket->end] += (uint64_t)got;
+    if (got >= 0 && !(flags & MSG_PEEK))
+        held_got(socket->link, socket->end, (size_t)got, is_stream);
     const bool came = CMSG_FIRSTHDR(&message) != NULL;
     if (got >= 0 && !(flags & MSG_PEEK) && (came || message.msg_flags & MSG_CTRUNC)) {
         int gift;
@@ -346,6 +356,8 @@ long socket_read(struct work *w, struct file *file, size_t size)
         return error ? error : -ENOMEM;
     ssize_t got = receive(file, to, size, 0, &arrival);
     error = got < 0 ? -errno : 0;
+    if (got > (ssize_t)size)
+        got = (ssize_t)size;
     w->out_used = got < 0 ? 0 : (size_t)got;
     rights_drop(arrival.rights);
     return error == -EAGAIN ? must_wait(w, file, file->real, POLLIN, 0, file->socket->receive_ns) : error ? error : got;

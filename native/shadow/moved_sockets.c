@@ -200,13 +200,13 @@ static bool is_sound(const struct described_socket *it)
 }
 
 /* The link between both ends of a pair, by the ends' files that are there already. */
-static struct link *link_of(struct pairs *pairs, const struct described_file *d)
+static struct link *link_of(struct network *network, struct pairs *pairs, const struct described_file *d)
 {
     struct link **place = pair_link(pairs, d);
     if (!place)
         return NULL;
     if (!*place)
-        *place = link_new();
+        *place = link_new(network);
     return *place ? link_keep(*place) : NULL;
 }
 
@@ -238,7 +238,7 @@ struct socket *socket_again(struct work *w, struct pairs *pairs, const struct de
         return NULL;
     errno = ENOMEM;
     struct socket *socket = socket_new(network_of(w->session), it.domain, it.type, it.protocol);
-    if (!socket || !(socket->link = link_of(pairs, d))) {
+    if (!socket || !(socket->link = link_of(socket->network, pairs, d))) {
         free(socket);
         return NULL;
     }

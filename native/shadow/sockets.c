@@ -80,16 +80,19 @@ void link_drop(struct link *link)
 {
     if (--link->references)
         return;
-    for (int end = 0; end < 2; end++)
+    for (int end = 0; end < 2; end++) {
         rights_drop(take_rights(link, end));
+        held_dropped(link, end);
+    }
     pthread_mutex_destroy(&link->lock);
     free(link);
 }
 
-struct link *link_new(void)
+struct link *link_new(struct network *network)
 {
-    struct link *link = calloc(1, sizeof *link);
+    struct link *link = network ? calloc(1, sizeof *link) : NULL;
     if (link) {
+        link->network = network;
         pthread_mutex_init(&link->lock, NULL);
         link->references = 1;
     }
@@ -160,6 +163,9 @@ void socket_end(struct socket *socket)
     for (uint32_t i = 0; i < socket->waiting_count; i++)
         file_drop(socket->waiting[i]);
     rights_drop(take_rights(socket->link, socket->end)); /* nobody will read what is on its way here */
+    pthread_mutex_lock(&socket->link->lock);
+    held_dropped(socket->link, socket->end);
+    pthread_mutex_unlock(&socket->link->lock);
     socket_discard(socket);
 }
 
@@ -270,7 +276,7 @@ long serve_socket(struct work *w)
     if (!protocol && domain != AF_UNIX)
         protocol = type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
     struct socket *socket = socket_new(network_of(s), domain, type, protocol);
-    if (!socket || !(socket->link = link_new())) {
+    if (!socket || !(socket->link = link_new(socket->network))) {
         free(socket);
         return -ENOMEM;
     }
@@ -315,7 +321,7 @@ long serve_socketpair(struct work *w)
         type = (type & ~0xff) | SOCK_DGRAM;
     if (socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, (int)ARGUMENT(2), real) < 0)
         return -errno;
-    struct link *link = link_new();
+    struct link *link = link_new(network_of(s));
     uint32_t number = new_pair_number();
     struct file *one = link ? pair_file(w, type, real[0], 0, number, link) : (close(real[0]), NULL);
     struct file *other = link ? pair_file(w, type, real[1], 1, number, link) : (close(real[1]), NULL);

@@ -36,10 +36,13 @@ struct rights {
 /* What the two ends of a pair have in common: the rights on their way to each. */
 struct link {
     atomic_int references;
+    struct network *network;
     pthread_mutex_t lock;
     struct rights *first[2]; /* guarded by the lock, as are the next */
     struct rights *last[2];
     uint64_t sent[2], got[2]; /* bytes to each end, as are the two; the kernel would not show where a message begins */
+    uint32_t parts[2];        /* messages on their way to each end; of a stream, since nothing was, see held.c */
+    uint64_t held[2];         /* what that counts as */
 };
 
 struct option {
@@ -76,6 +79,7 @@ struct network {
     struct socket *sockets; /* guarded by the lock, as is the next */
     uint32_t count, next_port;
     atomic_uint on_way; /* open files beside messages: as the kernel counts a user's, see gather_rights */
+    atomic_ullong held; /* bytes that are on their way through all sockets, see held.c */
 };
 
 /* In front of the bytes of each datagram: who sent it. So none is empty, which the kernel would show only once. */
@@ -113,8 +117,14 @@ struct link *link_keep(struct link *link);
 struct rights *rights_new(struct network *network, uint32_t room);
 void rights_add(struct rights *rights, struct file *file);
 void rights_drop(struct rights *rights);
-struct link *link_new(void);
+struct link *link_new(struct network *network);
 void link_drop(struct link *link);
+
+/* held.c */
+void held_sent(struct link *link, int to, size_t size);
+void held_got(struct link *link, int end, size_t size, bool is_stream);
+void held_dropped(struct link *link, int end);
+bool may_hold(struct link *link, int to, bool is_stream, size_t *size);
 
 /* connections.c */
 bool queue_connection(struct socket *listener, struct file *other);

@@ -22,6 +22,8 @@ from tests.native.test_shadow_frames import ADOPT, EXIT, REQUEST, hello, open_de
 
 EBADF, EAGAIN, EINVAL, ENFILE, ENOSYS, EPROTO, ETOOMANYREFS = -9, -11, -22, -23, -38, -71, -109
 MANY = 10_000
+MOST_HELD = 128 << 20
+"""Bytes that a family's sockets have under way."""
 CANCEL, DESCRIBE, IMAGE_BEGIN, IMAGE_END, HOLD, RELEASE, PATH_OF, TAKE, LIMIT_FILES, FACTS = (
     1001, 1006, 1008, 1009, 1011, 1012, 1017, 1021, 1023, 1019)
 NO_ANSWER = 0xFFFF
@@ -240,6 +242,57 @@ def test_connections_that_nobody_accepts_and_it_closes(peer: Machine, many_descr
     assert result == ENFILE
     assert made < 2 * 4096 + 10
     assert all_descriptors() - before < MANY
+
+
+def test_bytes_that_nobody_reads(peer: Machine, many_descriptors: None) -> None:
+    """All sockets of a job hold what some hundreds would; then senders wait, and what is read makes room again."""
+    block = bytes(100_000)
+
+    def send(to: int, data: bytes = block, kind: int = socket.MSG_DONTWAIT) -> int:
+        return peer.ask(request(46, (to, kind, 0, 0, len(data)), data))[0]
+
+    def fill(to: int) -> int:
+        held = 0
+        while (sent := send(to)) > 0:
+            held += sent
+        assert sent == EAGAIN
+        return held
+
+    def pair(kind: int) -> tuple[int, int]:
+        one, other = struct.unpack("<2i", peer.ask(request(53, (socket.AF_UNIX, kind, 0, 1)))[1])
+        return one, other
+
+    ends = [end for number in range(500)
+            for end in pair((socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM)[number % 3])]
+    held = [fill(end) for end in ends]
+    assert held[0] > 100_000
+    assert MOST_HELD * 3 / 4 < sum(held) < MOST_HELD + 8192 * 1000
+    assert 0 < held[-4] <= 4096  # of a stream, a little at a time
+    assert held[-1] == 0  # a packet is all or nothing
+    assert send(ends[-1], b"small") == 5
+    assert send(ends[-1], b"small") == EAGAIN
+    late = ends[996]  # the other end of a stream whose sender had to wait
+    assert len(peer.ask(request(47, (late, 0, 0, 0, 4096)))[1]) > 4000
+    assert send(ends[997]) > 0
+    for end in ends:
+        assert peer.ask(request(3, (end,)))[0] == 0
+    assert fill(pair(socket.SOCK_STREAM)[0]) > 100_000
+
+
+def test_empty_packets_count_too(peer: Machine, many_descriptors: None) -> None:
+    """The kernel has something to remember of each; one that is cut short is gone all the same."""
+    one, other = struct.unpack("<2i", peer.ask(request(53, (socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, 1)))[1])
+    for _ in range(3):
+        sent = 0
+        while peer.ask(request(46, (one, socket.MSG_DONTWAIT, 0, 0, 0)))[0] == 0:
+            sent += 1
+            assert sent < 10_000
+        assert sent > 10
+        for _ in range(sent):
+            assert peer.ask(request(47, (other, socket.MSG_DONTWAIT, 0, 0, 10)))[0] == 0
+        assert peer.ask(request(46, (one, socket.MSG_DONTWAIT, 0, 0, 1000), bytes(1000)))[0] == 1000
+        assert peer.ask(request(47, (other, socket.MSG_DONTWAIT, 0, 0, 10)))[0] == 10
+        assert peer.ask(request(47, (other, socket.MSG_DONTWAIT, 0, 0, 10)))[0] == EAGAIN
 
 
 def test_another_job_of_the_process_goes_on(tmp_path: Path) -> None:
