@@ -26,14 +26,16 @@ import attrs
 from condor_actors.cores.credd.credentials import Name
 from condor_actors.cores.state_table import InvariantBroken, ignore, total_table
 
-__all__ = ["TABLE", "AskService", "Failed", "Received", "Settled", "State", "TokenDue", "TokenLives", "Variant",
-           "WakeAt", "Wanted"]
+__all__ = ["MOST_OF_CREDENTIAL", "TABLE", "AskService", "Failed", "Received", "Settled", "State", "TokenDue",
+           "TokenLives", "Variant", "WakeAt", "Wanted"]
 
 UNKNOWN_LIFE_S = 3600.0
 """How long a token is taken to live whose service does not say."""
 AGAIN_S = 10.0
 """After which a service that failed is asked again, at the earliest."""
 SHORTEST_S = 1.0
+MOST_OF_CREDENTIAL = 100
+"""Tokens of one credential, with other scopes or for others."""
 
 
 class State(enum.Enum):
@@ -146,13 +148,29 @@ class TokenLives:
 
     def __init__(self) -> None:
         self.lives: dict[Variant, Life] = {}
+        self._of: dict[Name, set[Variant]] = {}
         self._queues: dict[Name, deque[Variant]] = {}
         self._numbers = 0
 
+    def has_room(self, variant: Variant) -> bool:
+        """Whether a token may be wanted: there is it already, or there are not too many of its credential.
+
+        Each is kept for hours and asked for again, and its scopes are any words of its user's.
+        """
+        return variant in self.lives or len(self._of.get(variant.name, ())) < MOST_OF_CREDENTIAL
+
     def want(self, variant: Variant, now_s: float) -> tuple[Effect, ...]:
-        """A job wants a token; `Settled` says that `found` has an answer."""
+        """A job wants a token for which there is room; `Settled` says that there is an answer."""
         life = self.lives.setdefault(variant, Life(variant))
+        self._of.setdefault(variant.name, set()).add(variant)
         return self._handle(life, Wanted(), now_s)
+
+    def _drop(self, variant: Variant) -> None:
+        del self.lives[variant]
+        others = self._of[variant.name]
+        others.discard(variant)
+        if not others:
+            del self._of[variant.name]
 
     def answered(self, variant: Variant, number: int, event: Received | Failed, now_s: float) -> tuple[Effect, ...]:
         """What a service has said to a question; an answer to a question about an older credential means nothing."""
@@ -176,7 +194,7 @@ class TokenLives:
         """The credential was replaced or deleted: its tokens are gone, and those who wait are told."""
         gone = [variant for variant in self.lives if variant.name == name]
         for variant in gone:
-            del self.lives[variant]
+            self._drop(variant)
         queue = self._queues.get(name)
         if queue is not None:
             while len(queue) > 1:  # the first is under way
@@ -189,6 +207,8 @@ class TokenLives:
         Raises:
             InvariantBroken: it does not.
         """
+        if {variant for variants in self._of.values() for variant in variants} != set(self.lives):
+            raise InvariantBroken("the tokens of credentials are not all tokens")
         for variant, life in self.lives.items():
             asks = life.state in (State.ASKING, State.RENEWING)
             if asks != (life.number > 0):
@@ -241,12 +261,12 @@ class TokenLives:
         """Half of its life is over."""
         if life.is_used:
             return self.ask(life, event, now_s)
-        del self.lives[life.variant]
+        self._drop(life.variant)
         return ()
 
     def recover(self, life: Life, event: Event, now_s: float) -> tuple[Effect, ...]:
         """The service may be asked again."""
-        del self.lives[life.variant]
+        self._drop(life.variant)
         return ()
 
     def _wake(self, life: Life, at_s: float) -> WakeAt:

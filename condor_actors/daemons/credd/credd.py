@@ -35,6 +35,7 @@ from condor_actors.cores.credd.credentials import (
 )
 from condor_actors.cores.credd.services import LocalIssuer
 from condor_actors.cores.credd.token_lives import (
+    MOST_OF_CREDENTIAL,
     AskService,
     Effect,
     Failed,
@@ -221,7 +222,11 @@ class CreddActor(Actor):
         if self._daemon.services.oauth(name.service) is None:
             raise CredentialRefused("denied", f"the credential daemon knows no server of {name.service} any more "
                                               f"({name.service.upper()}_TOKEN_URL)")
-        return Variant(name, wanted.scopes or kept.scopes, wanted.audience or kept.audience)
+        variant = Variant(name, wanted.scopes or kept.scopes, wanted.audience or kept.audience)
+        if not self.lives.has_room(variant):
+            raise CredentialRefused("busy", f"jobs use {MOST_OF_CREDENTIAL} tokens of {name} with other permissions or "
+                                            "resources; ask for the same ones in more jobs, or try later")
+        return variant
 
     def _look_at(self, fetch: Fetch) -> None:
         """Answer a question if all of its tokens have settled."""

@@ -33,6 +33,8 @@ BATCH = 512
 SEND_S = 10.0
 """How long the library tries to bring a batch to the collector."""
 END_S = 3.0
+LAST_S = 1e10
+"""The last time that is sent, since 1970; later ones would not fit into a span."""
 WARN_S = 60.0
 """Between two lines of the log about lost spans."""
 _DIRECTORY = "opentelemetry"
@@ -79,6 +81,16 @@ def _exporter(endpoint: str) -> Any:
     return library.OTLPSpanExporter(endpoint=endpoint, headers={}, timeout=SEND_S, session=session)
 
 
+def _sendable(text: str) -> str:
+    """A text that users may have written, in letters that can be sent: one that cannot would cost its whole batch."""
+    return text.encode(errors="replace").decode()
+
+
+def _nanoseconds(time_s: float) -> int:
+    """A time since 1970, likewise."""
+    return int(min(max(time_s, 0.0), LAST_S) * 1e9)
+
+
 class _Encoder:
     """Makes the library's spans of ours."""
 
@@ -92,12 +104,14 @@ class _Encoder:
 
     def __call__(self, span: Span) -> Any:
         codes, of = self._api.StatusCode, self._context
-        status = self._api.Status(codes.ERROR, span.failure) if span.failure else self._api.Status(codes.UNSET)
+        status = self._api.Status(codes.ERROR, _sendable(span.failure)) if span.failure else \
+            self._api.Status(codes.UNSET)
+        facts = {name: _sendable(value) if isinstance(value, str) else value for name, value in span.facts.items()}
         return self._sdk.ReadableSpan(
             name=span.name, context=of(span.trace, span.number),
             parent=of(span.trace, span.parent) if span.parent else None, resource=self._resource,
-            attributes=dict(span.facts), status=status, start_time=int(span.begin_s * 1e9),
-            end_time=int(span.end_s * 1e9), instrumentation_scope=self._scope)
+            attributes=facts, status=status, start_time=_nanoseconds(span.begin_s),
+            end_time=_nanoseconds(span.end_s), instrumentation_scope=self._scope)
 
     def _context(self, trace: int, number: int) -> Any:
         return self._api.SpanContext(trace, number, is_remote=False,

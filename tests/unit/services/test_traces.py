@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import attrs
+import pytest
+
 from condor_actors.cores.trace_spans import JOB, RunSpans, Span, run_name, span_of, trace_of
-from condor_actors.services.telemetry.traces import SpanSender
+from condor_actors.services.telemetry.traces import SpanSender, _Encoder
 from tests.pool_fixture import until
 
 ID = "schedd@host#12.0#1800000000"
@@ -70,6 +73,16 @@ def test_a_collector_that_does_not_answer_stops_nothing_and_what_is_lost_is_coun
     exporter.goes.set()
     until(lambda: made.sent == 11, lambda: f"all that waited: {made.sent}")
     assert [each.number for batch in exporter.taken for each in batch] == [1, *range(10)]
+
+
+def test_what_a_user_writes_costs_no_other_span_of_its_batch() -> None:
+    """A reason with bytes that are no text, a date before all dates and one after them: encoded as the library will."""
+    encoder = pytest.importorskip("opentelemetry.exporter.otlp.proto.common.trace_encoder")
+    encode = _Encoder("condor-schedd", "host")
+    hostile = attrs.evolve(span(), begin_s=-1e30, end_s=float("inf"), failure="removed: \udcff\ud800",
+                           facts={"condor.reason": "\udcfe", "condor.slot": "x" * 300})
+    sent = encoder.encode_spans([encode(span(2)), encode(hostile), encode(span(3))]).SerializeToString()
+    assert b"removed: ??" in sent
 
 
 def test_what_is_refused_or_breaks_the_library_is_lost() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from condor_actors.cores.credd.credentials import Name
 from condor_actors.cores.credd.token_lives import (
+    MOST_OF_CREDENTIAL,
     TABLE,
     AskService,
     Failed,
@@ -67,6 +68,26 @@ def test_while_its_service_is_away_the_old_one_counts_until_its_end() -> None:
     assert lives.want(READ, 105.0) == (Settled(READ),)
     assert lives.due(READ, 111.0) == ()
     assert lives.want(READ, 112.0) == (AskService(READ, 4),)
+
+
+def test_one_credential_has_so_many_tokens_and_no_more() -> None:
+    """Scopes are any words of a user's; what is forgotten makes room again."""
+    lives = TokenLives()
+    variants = [Variant(BOX, f"scope{number}", "") for number in range(MOST_OF_CREDENTIAL + 1)]
+    for variant in variants[:-1]:
+        assert lives.has_room(variant)
+        lives.want(variant, 0.0)
+    assert lives.has_room(variants[0])
+    assert not lives.has_room(variants[-1])
+    assert lives.has_room(Variant(Name("bob@dom", "box", ""), "read", ""))
+    lives.validate()
+    received(lives, variants[0], 1.0)
+    lives.lives[variants[0]].is_used = False
+    lives.due(variants[0], 51.0)
+    assert lives.has_room(variants[-1])
+    lives.forget(BOX)
+    assert not lives.lives
+    lives.validate()
 
 
 def test_a_refresh_token_that_counts_no_longer_takes_the_access_token_along() -> None:
