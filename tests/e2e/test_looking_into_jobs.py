@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from condor_actors.classads import ClassAd
+from condor_actors.daemons.starter.interactive.shells import MOST_SHELLS
+from condor_actors.messages.interactive import ConnectToJob, ShellData
 from condor_actors.tools.lib import running_programs
-from condor_actors.tools.lib.contact import load
+from condor_actors.tools.lib.contact import QUEUE, load, schedd
+from condor_actors.wire.blocking import RequestRefused
 from tests.pool_fixture import BIN, PersonalPool, until
 
 COUNTING = """#!/bin/sh
@@ -56,6 +59,32 @@ def test_the_terminal_is_the_shells_own_and_its_last_words_arrive(pool: Personal
         done = pool.tool("condor_ssh_to_job", f"{cluster}.0", f": </dev/tty && echo word {number}; exit {number}")
         assert (done.stdout, done.returncode) == (f"word {number}\n", number)
     pool.run("condor_rm", str(cluster))
+
+
+def test_shells_without_end_or_measure(pool: PersonalPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are counted, their terminals have a size that there is, and the job goes on."""
+    cluster = pool.submit("executable = /bin/sleep\narguments = 1000\ntransfer_executable = false\n"
+                          "log = measure.log\nqueue\n")
+    job = f"{cluster}.0"
+    until(lambda: pool.tool("condor_ssh_to_job", job, "echo in").stdout == "in\n", "the job to take a shell")
+    for name, value in pool.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def shell(number: int, *command: str, rows: int = 24) -> ConnectToJob:
+        return ConnectToJob(cluster_id=cluster, proc_id=0, shell_id=f"shell {number}", command=command, rows=rows)
+
+    with schedd(load()) as there:
+        there.ask(shell(0, "/bin/cat", rows=1 << 40))
+        there.client.tell(QUEUE, ShellData(shell_id="shell 0", rows=1 << 40, columns=-(1 << 40)))
+        with pytest.raises(RequestRefused, match="zero bytes"):
+            there.ask(shell(1, "/bin/echo", "a\0b"))
+        for number in range(1, MOST_SHELLS):
+            there.ask(shell(number, "/bin/cat"))
+        with pytest.raises(RequestRefused, match=f"{MOST_SHELLS} shells"):
+            there.ask(shell(MOST_SHELLS, "/bin/cat"))
+    until(lambda: pool.tool("condor_ssh_to_job", job, "echo in").stdout == "in\n", "its shells to go")
+    assert (pool.work / "measure.log").read_text().count("\n001 (") == 1
+    pool.run("condor_rm", job)
 
 
 def test_who_shows_the_program(pool: PersonalPool, monkeypatch: pytest.MonkeyPatch) -> None:

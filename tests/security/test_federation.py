@@ -53,6 +53,12 @@ class Session:
     def text(self) -> str:
         return self.said.read_text(errors="replace")
 
+    def type(self, text: str) -> None:
+        """What its user types."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
     def has_ended(self) -> bool:
         return self.process.poll() is not None
 
@@ -208,17 +214,26 @@ def test_a_revoked_token_ends_the_shells_of_its_bearer(busy: Busy) -> None:
     (ad,) = [ad for ad in pools.math.jobs() if ad["Owner"] == "games"]
     job = f"{ad['ClusterId']}.{ad['ProcId']}"
     until(lambda: "begun" in laptop.tool("condor_tail", *schedd, job).stdout, "the job to be at it")
-    with session(laptop, "bearer.said", "condor_ssh_to_job", *schedd, job, "echo bearer; cat") as shell:
+    (laptop.work / "interactive.sub").write_text(COMMON)
+    with session(laptop, "bearer.said", "condor_ssh_to_job", *schedd, job, "echo bearer; cat") as shell, \
+            session(laptop, "interactive.said", "condor_submit", "-interactive", *schedd, "interactive.sub") as within:
         until(lambda: "bearer" in shell.text(), shell.text)
-        assert at_work(pools.physics, "echo bearer")
+        until(lambda: "Waiting for job" in within.text() or within.has_ended(), within.text)
+        assert not within.has_ended(), within.text()
+        within.type("echo inter''active; sleep 100001; echo $((1 + 1))\n")
+        until(lambda: "interactive" in within.text(), within.text)
+        for word in ("echo bearer", "sleep 100001"):
+            assert at_work(pools.physics, word)
         pools.math.run("condor_token_revoke", read_claims(busy.token.rpartition(".")[0]).token_id)
-        until(shell.has_ended, shell.text, 120.0)
-        until(lambda: not at_work(pools.physics, "echo bearer"), "its process in the job to end")
+        for each, word in ((shell, "echo bearer"), (within, "sleep 100001")):
+            until(each.has_ended, each.text, 120.0)
+            until(lambda word=word: not at_work(pools.physics, word), "its process in the job to end")
+    assert "condor_rm" in within.text()  # with the token, the right to remove the job is gone
     assert "revoked" in laptop.tool("condor_ssh_to_job", *schedd, job, "echo again").stderr
     assert at_work(pools.physics, "sleep 100000")
     assert at_work(pools.physics, "echo in")
     assert not busy.shell.has_ended()
-    pools.math.run("condor_rm", job)
+    pools.math.run("condor_rm", "games")
     until(lambda: not at_work(pools.physics, "sleep 100000"), "the job to go")
 
 
@@ -232,6 +247,7 @@ def test_the_end_of_trust_ends_jobs_circuits_and_shells(busy: Busy) -> None:
     physics.run("condor_flock", "revoke", "math")
     until(lambda: not at_work(physics, "at it") and not at_work(physics, "echo in"),
           lambda: f"the job and the shell in it to leave: {physics.processes()}", 120.0)
+    until(busy.shell.has_ended, lambda: f"the shell's user at home to hear of it: {busy.shell.text()}", 120.0)
     until(lambda: "Claimed" not in physics.run("condor_status", "-af", "State"), "the machine to be free")
     until(lambda: circuits(pools) == 0, lambda: physics.run("condor_flock", "status"), 120.0)
     refused = pools.math.tool("condor_status", "-pool", "physics")

@@ -28,7 +28,7 @@ def connections(machine: Machine, peer: str) -> set[tuple[str, str]]:
 
 @contextmanager
 def standing_still(machine: Machine) -> Iterator[None]:
-    """Meanwhile no process of a machine does anything: its kernel keeps the connections up, and nobody there ends one."""
+    """Meanwhile no process of a machine does anything: its kernel keeps the connections up, and nobody ends one."""
     stopped = machine.pids()
     try:
         for pid in stopped:

@@ -128,10 +128,11 @@ class InteractiveRelay:
                 del self._shells[message.shell_id]
 
     def run_lost(self, run_id: str) -> None:
-        """The machine of a run was not heard of again: what its shells still had to say never comes."""
+        """The machine of a run is out of touch: what its shells had to say is lost, and it ends them, too."""
         for shell_id, shell in list(self._shells.items()):
             if shell.run_id == run_id:
                 self._context.tell(shell.tool, shell.farewell)
+                self._context.tell(shell.host, shell.farewell)
                 del self._shells[shell_id]
 
     def link_lost(self, node: str) -> None:

@@ -328,6 +328,7 @@ class ShadowRun:
         self.note("apart", f"out of touch with {self.order.slot_name}: {reason}; it goes on for its lease")
         if self.began:
             self.log(JobEventType.JOB_DISCONNECTED, DisconnectReason=reason)
+            self.report_now("disconnected")
         self.out.append(SetTimer("lease", self.order.lease_s + NOTICE_S))
         self.out.append(SetTimer("reattach", REATTACH_RETRY_S))
 

@@ -183,8 +183,8 @@ class ShadowHostActor(Actor):
         elif isinstance(message, (ReadRunFile, OpenShell, OpenPort)):
             self._question(message, delivery)
         elif isinstance(message, (ShellData, PortData)):
-            run_id = self._shells.get(message.shell_id, "")
-            self._to_shadow(run_id, message)
+            known = self._shells.pop if message.is_last else self._shells.get
+            self._to_shadow(known(message.shell_id, ""), message)
         elif isinstance(message, BecomeOwner):
             self._become(message)
         elif isinstance(message, DismissHost):

@@ -235,6 +235,8 @@ class Starter(Actor):
     def _link_lost(self, node: str) -> None:
         self.context.unwatch(node)
         if node == self.shadow.node and self.core.connected:
+            if self.held.visits is not None:
+                self.held.visits.close_all()  # what was on its way is lost, and their user was told the same at home
             self.decide(jr.LinkLost())
 
     def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:

@@ -33,7 +33,7 @@ BATCH = 512
 SEND_S = 10.0
 """How long the library tries to bring a batch to the collector."""
 END_S = 3.0
-LAST_S = 1e10
+LAST_S = 9e9
 """The last time that is sent, since 1970; later ones would not fit into a span."""
 WARN_S = 60.0
 """Between two lines of the log about lost spans."""
@@ -88,7 +88,7 @@ def _sendable(text: str) -> str:
 
 def _nanoseconds(time_s: float) -> int:
     """A time since 1970, likewise."""
-    return int(min(max(time_s, 0.0), LAST_S) * 1e9)
+    return int(min(time_s, LAST_S) * 1e9) if time_s > 0 else 0  # what is no number is 0, too
 
 
 class _Encoder:

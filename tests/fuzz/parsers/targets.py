@@ -49,6 +49,7 @@ from tests.fuzz.parsers.enrolling import (
     signing_requests,
 )
 from tests.fuzz.parsers.foreign import FOREIGN
+from tests.fuzz.parsers.of_daemons import OF_DAEMONS
 from tests.fuzz.parsers.of_users import OF_USERS
 from tests.unit.submit.worlds import described
 
@@ -98,6 +99,7 @@ def _banana(data: bytes) -> None:
 
 @cache
 def _kinds() -> list[tuple[str, int]]:
+    import condor_actors.daemons.credd.credd
     import condor_actors.daemons.schedd.schedd
     import condor_actors.daemons.starter.starter
     import condor_actors.wire.enrolment  # noqa: F401
@@ -330,5 +332,5 @@ TARGETS: dict[str, Target] = {
     "node": Target(lambda: [b"<127.0.0.1:9618>", b"unix:/run/schedd.sock", b"<[::1]:1>"], _node, (BadNode,)),
     "address": Target(lambda: [b"host.example.org", b"10.0.0.1:9618", b"::1", b"[::1]", b"[fe80::1%eth0]:9618",
                                b"<[::1]:9618?addrs=10.0.0.1-9618&alias=x>"], _address, (BadAddress,)),
-    **{name: Target(*target) for name, target in {**FOREIGN, **OF_USERS}.items()},
+    **{name: Target(*target) for name, target in {**FOREIGN, **OF_USERS, **OF_DAEMONS}.items()},
 }

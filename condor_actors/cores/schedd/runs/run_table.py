@@ -199,6 +199,8 @@ class RunTable:
         if run is None or run.owner != owner:
             return
         context, job = self._context, run.job
+        if message.event == "disconnected":
+            self.run_lost(run.run_id)
         if run.gang is not None:
             self.facts.take_report(job, self.gangs.report(run, run.gang, message.attributes))
             if run.node:

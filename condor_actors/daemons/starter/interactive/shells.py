@@ -28,6 +28,10 @@ __all__ = ["Shells"]
 
 BLOCK_BYTES = 16 * 1024
 PENDING_BYTES = 1 << 20
+MOST_SHELLS = 32
+"""Of one run at a time: each has a terminal, of which a machine has some thousands, and descriptors here."""
+MOST_LINES = (1 << 16) - 1
+"""Of a terminal, and columns."""
 STEPS_TO_JOB = 1
 """In a pid namespace: from its first process to the job; with a namespace of users a relay is before them."""
 FIRST_PID = 2
@@ -68,8 +72,12 @@ class Shells:
         run, shell_id = self._starter, message.shell_id
         if shell_id in self._shells:
             return Refused(code="busy", text="there is such a shell already")
+        if len(self._shells) >= MOST_SHELLS:
+            return Refused(code="busy", text=f"a job has {MOST_SHELLS} shells at most")
         if run.core.state not in jr.ALIVE or run.sandbox is None:
             return Refused(code="not-found", text="the job is not running now")
+        if any("\0" in word for word in (*message.command, message.terminal)):
+            return Refused(code="malformed", text="a shell's command and terminal have no zero bytes")
         try:
             self._shells[shell_id] = Shell(run, message, lambda: self._shells.pop(shell_id, None))
         except OSError as error:
@@ -195,7 +203,8 @@ class Shell:
     def resize(self, rows: int, columns: int) -> None:
         """The user's window has another size."""
         if self._master >= 0:
-            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            size = (min(max(each, 0), MOST_LINES) for each in (rows, columns))
+            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
 
     def hang_up(self) -> None:
         """The user is gone, or the job is."""

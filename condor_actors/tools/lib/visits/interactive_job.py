@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 from condor_actors.messages.codes import JobStatus
@@ -9,6 +10,7 @@ from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import Schedd
 from condor_actors.tools.lib.visits.job_shell import NotRunning, run_shell
+from condor_actors.wire.blocking import WireError
 
 LOOK_S = 1.0
 
@@ -41,4 +43,12 @@ def enter_job(there: Schedd, cluster: int) -> int:
                     pass  # it has a machine, but its files are still on the way
             time.sleep(LOOK_S)
     finally:
+        _remove(there, cluster)
+
+
+def _remove(there: Schedd, cluster: int) -> None:
+    """The session has ended, maybe because the schedd hears us no more."""
+    try:
         there.ask(ActOnJobs(action=JobAction.REMOVE, ids=((cluster, -1),), reason="The interactive session has ended"))
+    except WireError as error:
+        print(f"\r\nJob {cluster}.0 could not be removed ({error}): condor_rm {cluster} removes it.", file=sys.stderr)

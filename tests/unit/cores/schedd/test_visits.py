@@ -10,13 +10,16 @@ from condor_actors.effects import Answer, Ask
 from condor_actors.messages.envelope import Done, Identity, PeerDown, Refused
 from condor_actors.messages.interactive import ConnectToJob, ConnectToPort, OpenPort, OpenShell, PortData, ShellData
 from condor_actors.messages.queue import ActOnJobs, JobAction
-from tests.unit.cores.schedd.test_claims_and_runs import Schedd, running
+from condor_actors.messages.shadow_host import RunUpdated
+from tests.unit.cores.schedd.test_claims_and_runs import ANN, Schedd, running
 
 EVE = Identity(name="eve@dom", method="local", uid=1001)
 TOOL, HOST, RUN = "in:5", "in:1", "1.0#1@s"
 OPENINGS = (ConnectToJob(cluster_id=1, proc_id=0, shell_id="x"),
             ConnectToPort(cluster_id=1, proc_id=0, shell_id="x", port=80))
 Opening = ConnectToJob | ConnectToPort
+FOR_BOTH = [True, True]
+"""One farewell for its user, one for its machine."""
 
 
 def visited(opening: Opening) -> Schedd:
@@ -53,9 +56,18 @@ def test_words_go_to_the_other_end_and_to_nobody_elses(opening: Opening) -> None
 def test_a_visit_ends_when_the_machine_is_not_heard_of_again(opening: Opening, outcome: str) -> None:
     schedd = visited(opening)
     schedd.ended(RUN, outcome)
-    assert farewells(schedd) == [True]
+    assert farewells(schedd) == FOR_BOTH
     schedd.send(word_of(opening, data=b"hello"), TOOL)
     assert farewells(schedd) == []
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_a_visit_ends_when_the_machine_is_out_of_touch(opening: Opening) -> None:
+    """The run may go on for hours; what its visitor was to read is lost."""
+    schedd = visited(opening)
+    for event, expected in (("suspended", []), ("continued", []), ("disconnected", FOR_BOTH), ("disconnected", [])):
+        schedd.send(RunUpdated(run_id=RUN, attributes=b"", event=event), HOST, ANN)
+        assert farewells(schedd) == expected, event
 
 
 @pytest.mark.parametrize("opening", OPENINGS)
@@ -63,7 +75,7 @@ def test_a_visit_ends_when_the_job_is_removed_by_force(opening: Opening) -> None
     schedd = visited(opening)
     for action in (JobAction.REMOVE, JobAction.REMOVE_FORCED):
         schedd.send(ActOnJobs(action=action, ids=((1, 0),)))
-    assert farewells(schedd) == [True]
+    assert farewells(schedd) == FOR_BOTH
 
 
 @pytest.mark.parametrize("opening", OPENINGS)
