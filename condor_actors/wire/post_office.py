@@ -96,6 +96,8 @@ class PostOffice:
         self.gateways: tuple[TlsNode, ...] = ()
         self.doorways: set[Doorway] = set()
         self.streams = DialledStreams()
+        self.cutters: list[Callable[[Callable[[Identity], str]], None]] = []
+        """End what is not a connection of this office's any more, as `cut` does."""
         self._reactor = reactor
         self._process = process
         self._boot_id = f"{random.getrandbits(64):016x}"
@@ -184,6 +186,8 @@ class PostOffice:
         if self.tls is not None:
             self.streams.cut(self.tls, objection, lambda peer, reason: self.log.warn(
                 "a connection to {peer} is cut: {reason}", peer=peer, reason=reason))
+        for cut_off in self.cutters:
+            cut_off(objection)
         return frozenset(hosts - {""})
 
     def _as_user_of_ours(self, identity: Identity) -> Identity | None:

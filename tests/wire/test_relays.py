@@ -13,6 +13,7 @@ import pytest
 import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
@@ -23,9 +24,10 @@ from condor_actors.daemons.gateway.circuits import Circuits
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import AskFailed, Done
 from condor_actors.wire.blocking import Unreachable, connect
-from condor_actors.wire.certificates.authority import PoolFiles, create_pool
+from condor_actors.wire.certificates.authority import Authority, PoolFiles, create_pool
 from condor_actors.wire.certificates.credentials import Credentials
 from condor_actors.wire.certificates.tool_credentials import ToolCredentials
+from condor_actors.wire.membership import cut_the_revoked
 from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.partners.partner_store import Partner, partners_text
 from condor_actors.wire.relays.hop import NoCircuit
@@ -47,6 +49,7 @@ class Pools:
     gateway: str
     client_limits: tuple[ClientLimits, ClientLimits]
     routes: Routes
+    gateways: tuple[Process, Process]
 
 
 def credentials(files: dict[str, PoolFiles], own: str, other: str) -> Credentials:
@@ -70,6 +73,7 @@ def gateway(process: Process, other: str, at: str, known: tuple[tuple[str, int],
                 lambda link, number, node, refused: refused(NoCircuit("nobody dials here")),
                 lambda host: succeed(None), Logger())
     process.office.services[CIRCUIT_LINE] = circuits.circuit
+    process.office.cutters.append(circuits.cut_off)
     return process.office.listen_tls("127.0.0.1", 0), limits, routes
 
 
@@ -82,12 +86,13 @@ def pools(processes: Make, tmp_path: Path) -> Pools:
         create_pool(each, name, ["127.0.0.1"])
     server = processes("server", credentials(files, "physics", "math"))
     node = server.office.listen_tls("127.0.0.1", 0)
-    far, theirs, _ = gateway(processes("far", credentials(files, "physics", "math")), "math", "<127.0.0.1%math:1>",
-                             (tuple(tls_node(node)),))
-    near, ours, routes = gateway(processes("near", credentials(files, "math", "physics")), "physics", abroad(far), ())
+    gateways = (processes("near", credentials(files, "math", "physics")),
+                processes("far", credentials(files, "physics", "math")))
+    far, theirs, _ = gateway(gateways[1], "math", "<127.0.0.1%math:1>", (tuple(tls_node(node)),))
+    near, ours, routes = gateway(gateways[0], "physics", abroad(far), ())
     math = processes("math", credentials(files, "math", "physics"))
     math.office.gateways = (tls_node(near),)
-    return Pools(files, math, node, near, (ours, theirs), routes)
+    return Pools(files, math, node, near, (ours, theirs), routes, gateways)
 
 
 def abroad(node: str) -> str:
@@ -103,6 +108,31 @@ async def test_the_true_ends_know_each_other(pools: Pools) -> None:
     assert answer.identity.hosts == {"127.0.0.1%physics"}
     assert [limits.between(name).streams for limits, name in zip(pools.client_limits, ("physics", "math"),
                                                                      strict=True)] == [1, 1]
+
+
+@pytest.mark.parametrize(("at", "whose"), [(0, "math"), (0, "physics"), (1, "math"), (1, "physics")])
+@pytest_twisted.ensureDeferred
+async def test_a_gateway_cuts_the_circuits_of_a_certificate_that_counts_no_longer(
+        pools: Pools, at: int, whose: str) -> None:
+    """Of who asked for it, and of who was asked; nothing but the bytes of others goes over it by then."""
+    answer = await pools.math.box.ask(abroad(pools.node), "echo", Done())
+    assert isinstance(answer.message, Done)
+    office, limits = pools.gateways[at].office, pools.client_limits[at].between(("physics", "math")[at])
+    cut_the_revoked(office, office.log)
+    assert limits.streams == 1
+    assert office.tls is not None
+    before, files = office.tls.credentials, pools.files[whose]
+    Authority.load(files).revoke([f"{serial}" for serial in Authority.load(files).issued()])
+    crl = files.crl.read_bytes()
+    own = whose == ("math", "physics")[at]
+    office.renew(attrs.evolve(before, crl=crl) if own else attrs.evolve(
+        before, partners=tuple(attrs.evolve(each, crl=crl) for each in before.partners)))
+    cut_the_revoked(office, office.log)
+    for _ in range(600):
+        if not limits.streams:
+            return
+        await deferLater(reactor, 0.1)
+    raise AssertionError("the circuit is open")
 
 
 @pytest_twisted.ensureDeferred

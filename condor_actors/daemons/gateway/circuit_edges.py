@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 from twisted.internet.defer import Deferred, fail
 
+from condor_actors.messages.envelope import Identity
 from condor_actors.wire.nodes import TlsNode, parse_node
 from condor_actors.wire.post_office import PostOffice
 from condor_actors.wire.relays.dialing import direct
@@ -20,6 +21,8 @@ from condor_actors.wire.relays.splice import Splice
 __all__ = ["CircuitEdges", "no_circuit", "real_edges"]
 
 HOP_S = 10.0
+Known = Callable[[Identity], None]
+"""Hears whose certificate was shown at the other end of a connection."""
 
 
 @attrs.frozen(kw_only=True)
@@ -27,14 +30,14 @@ class CircuitEdges:
     """The edges of a gateway's circuits.
 
     Attributes:
-        hop: (node, the two lines, the role that who answers must have): fires with a bare connection, or fails with
-            :class:`~condor_actors.wire.relays.hop.NoCircuit`.
+        hop: (node, the two lines, the role that who answers must have, known): fires with a bare connection after
+            ``known`` has heard whose it is, or fails with :class:`~condor_actors.wire.relays.hop.NoCircuit`.
         first_byte: (connection, seconds, then): see :class:`~condor_actors.wire.relays.socket_handover.FirstByte`.
         splice: (first, second, ended): see :class:`~condor_actors.wire.relays.splice.Splice`.
         new_number: of a circuit, which nobody guesses.
     """
 
-    hop: Callable[[str, bytes, str], Deferred[socket.socket]]
+    hop: Callable[[str, bytes, str, Known], Deferred[socket.socket]]
     first_byte: Callable[[socket.socket, float, Callable[[socket.socket | None], None]], Any]
     splice: Callable[[socket.socket, socket.socket, Callable[[], None]], Splice]
     new_number: Callable[[], str]
@@ -47,12 +50,12 @@ def real_edges(reactor: Any, office: PostOffice) -> CircuitEdges:
         reactor: Twisted's.
         office: knows what is shown, and who is trusted.
     """
-    def over_tls(node: str, said: bytes, role: str) -> Deferred[socket.socket]:
+    def over_tls(node: str, said: bytes, role: str, known: Known) -> Deferred[socket.socket]:
         parsed, tls = parse_node(node), office.tls
         assert isinstance(parsed, TlsNode)
         if tls is None:
             return no_circuit("this gateway has no certificate")
-        return hop(reactor, tls, parsed, direct(reactor, parsed), said, role=role, patience_s=HOP_S)
+        return hop(reactor, tls, parsed, direct(reactor, parsed), said, role=role, patience_s=HOP_S, known=known)
 
     return CircuitEdges(
         hop=over_tls,

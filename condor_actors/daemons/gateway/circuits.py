@@ -49,10 +49,12 @@ NOBODY_THERE = "no daemon of this pool answers there"
 
 @attrs.define(eq=False)
 class _Circuit:
-    """One circuit: for whom it is counted, to which pool it leads or from which it comes, and what it is by now."""
+    """One circuit: for whom it is counted, to which pool it leads or from which it comes, whose certificates opened its
+    two connections, and what it is by now."""
 
     client: str
     realm: str
+    opened_by: list[Identity] = attrs.field(factory=list)
     making: Deferred[Any] | None = None
     splice: Splice | None = None
 
@@ -91,7 +93,7 @@ class Circuits:
         self._log = log
         self._denied = denied
         self._circuits: set[_Circuit] = set()
-        self._awaited: dict[str, tuple[str, Deferred[socket.socket]]] = {}
+        self._awaited: dict[str, tuple[_Circuit, Deferred[socket.socket]]] = {}
 
     # ---- doors
 
@@ -118,14 +120,16 @@ class Circuits:
         if not self._may_ask(identity):
             asked.refuse(f"{identity.name} may not reach other pools (READ at the gateway)")
             return
-        self._make(asked, _Circuit(client, realm), lambda: self._outward(realm, node))
+        circuit = _Circuit(client, realm)
+        self._make(asked, circuit, lambda: self._outward(circuit, node))
 
     def _of_partner(self, asked: Asked, text: str) -> None:
         realm = asked.identity.realm
         if GATEWAY_ROLE not in asked.identity.roles:
             asked.refuse("only the gateway of a pool may ask for circuits here")
             return
-        self._make(asked, _Circuit(realm, realm), lambda: self._inward(asked.identity, text))
+        circuit = _Circuit(realm, realm)
+        self._make(asked, circuit, lambda: self._inward(circuit, asked.identity, text))
 
     def _make(self, asked: Asked, circuit: _Circuit, second: Callable[[], Deferred[socket.socket]]) -> None:
         """Make the second half of a circuit, then join it to the first, if that may be."""
@@ -133,6 +137,7 @@ class Circuits:
         if reason:
             asked.refuse(reason)
             return
+        circuit.opened_by.append(asked.identity)
         making = circuit.making = second()
         asked.gone = making.cancel
 
@@ -166,12 +171,12 @@ class Circuits:
     # ---- second halves
 
     @inlineCallbacks
-    def _outward(self, realm: str, node: str) -> Any:
+    def _outward(self, circuit: _Circuit, node: str) -> Any:
         """A connection that ends at a partner's machine, through the first of its gateways that answers."""
-        reasons = []
+        realm, reasons = circuit.realm, []
         for route in self._routes.routes(realm):
             try:
-                sock = yield self._along(realm, route, node)
+                sock = yield self._along(circuit, route, node)
             except NoCircuit as error:
                 reasons.append(str(error))
                 self._routes.tried(realm, route, is_answered=error.is_answer)
@@ -182,17 +187,17 @@ class Circuits:
                 return sock
         raise NoCircuit("; ".join(reasons))
 
-    def _along(self, realm: str, route: Route, node: str) -> Deferred[socket.socket]:
+    def _along(self, circuit: _Circuit, route: Route, node: str) -> Deferred[socket.socket]:
         if isinstance(route, Dial):
-            return self._hop(route.node, words(CIRCUIT_LINE, node), GATEWAY_ROLE)
+            return self._hop(circuit, route.node, words(CIRCUIT_LINE, node), GATEWAY_ROLE)
         if isinstance(route, AskBack):
-            return self._awaited_from(realm, route.link, node)
+            return self._awaited_from(circuit, route.link, node)
         return no_circuit(route.reason)
 
-    def _awaited_from(self, realm: str, link: str, node: str) -> Deferred[socket.socket]:
+    def _awaited_from(self, circuit: _Circuit, link: str, node: str) -> Deferred[socket.socket]:
         number = self._edges.new_number()
         found: Deferred[socket.socket] = Deferred(lambda _: None)
-        self._awaited[number] = realm, found
+        self._awaited[number] = circuit, found
 
         def settled(result: Any) -> Any:
             self._awaited.pop(number, None)
@@ -203,13 +208,14 @@ class Circuits:
                 found.errback(why)
 
         found.addBoth(settled)
-        found.addTimeout(BACK_S, self._reactor, lambda result, _: _late(result, realm))
+        found.addTimeout(BACK_S, self._reactor, lambda result, _: _late(result, circuit.realm))
         self._ask_back(link, number, node, refused)
         return found
 
     def brought(self, asked: Asked, number: str) -> None:
         """A partner's gateway brings the circuit that has this number."""
-        realm, found = self._awaited.get(number, ("", None))
+        circuit, found = self._awaited.get(number, (_NONE, None))
+        realm = circuit.realm
         if found is None or asked.identity.realm != realm or GATEWAY_ROLE not in asked.identity.roles:
             asked.refuse("nobody waits for that circuit")
             return
@@ -217,6 +223,7 @@ class Circuits:
         if sock is None:
             return
         del self._awaited[number]
+        circuit.opened_by.append(asked.identity)
 
         def ready(sock: socket.socket | None) -> None:
             if found.called:  # who wanted it has not waited
@@ -230,7 +237,7 @@ class Circuits:
         self._edges.first_byte(sock, BACK_S, ready)
 
     @inlineCallbacks
-    def _inward(self, who: Identity, text: str) -> Any:
+    def _inward(self, circuit: _Circuit, who: Identity, text: str) -> Any:
         """A connection that ends at a daemon of this pool: at a door that an ad names."""
         realm = who.realm
         try:
@@ -245,13 +252,13 @@ class Circuits:
             self._denied(who, f"a circuit to {node}, where no daemon of this pool is by its ads")
             raise NoCircuit(NOBODY_THERE)
         try:
-            return (yield self._hop(str(node), words(RELAYED_LINE, realm), ""))
+            return (yield self._hop(circuit, str(node), words(RELAYED_LINE, realm), ""))
         except NoCircuit as error:
             self._log.info("a circuit of {realm} to {node} failed: {error}", realm=realm, node=node, error=error)
             raise NoCircuit(NOBODY_THERE) from None
 
-    def _hop(self, node: str, said: bytes, role: str) -> Deferred[socket.socket]:
-        return self._edges.hop(node, said, role)
+    def _hop(self, circuit: _Circuit, node: str, said: bytes, role: str) -> Deferred[socket.socket]:
+        return self._edges.hop(node, said, role, circuit.opened_by.append)
 
     # ---- brought by us
 
@@ -276,8 +283,8 @@ class Circuits:
     def _bring(self, circuit: _Circuit, who: Identity, gateway: str, number: str, text: str) -> Any:
         target = None
         try:
-            target = yield self._inward(who, text)
-            first = yield self._hop(gateway, words(BACK_LINE, number), GATEWAY_ROLE)
+            target = yield self._inward(circuit, who, text)
+            first = yield self._hop(circuit, gateway, words(BACK_LINE, number), GATEWAY_ROLE)
             first.sendall(READY)  # from here who wanted the circuit speaks first
         except BaseException:
             if target is not None:
@@ -309,12 +316,31 @@ class Circuits:
     def cut(self, keeps: Callable[[str], bool]) -> None:
         """End the circuits of partners for which nothing is carried any more."""
         for circuit in tuple(self._circuits):
-            if keeps(circuit.realm):
-                continue
-            if circuit.splice is not None:
-                circuit.splice.cut()
-            elif circuit.making is not None:
-                circuit.making.cancel()
+            if not keeps(circuit.realm):
+                _cut(circuit)
+
+    def cut_off(self, objection: Callable[[Identity], str]) -> None:
+        """End the circuits of which a connection was opened with a certificate or a token that counts no longer.
+
+        Args:
+            objection: why a peer may not stay; empty: it may.
+        """
+        for circuit in tuple(self._circuits):
+            reason = next(filter(None, map(objection, circuit.opened_by)), "")
+            if reason:
+                self._log.warn("a circuit of {client} with the pool {realm} is cut: {reason}", client=circuit.client,
+                               realm=circuit.realm, reason=reason)
+                _cut(circuit)
+
+
+_NONE = _Circuit("", "")
+
+
+def _cut(circuit: _Circuit) -> None:
+    if circuit.splice is not None:
+        circuit.splice.cut()
+    elif circuit.making is not None:
+        circuit.making.cancel()
 
 
 def _reason(failure: Failure) -> str:

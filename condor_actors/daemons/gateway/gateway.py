@@ -323,4 +323,7 @@ def make_daemon(config: Config, world: World, edges: CircuitEdges | None = None)
         ConfigError: COLLECTOR_HOST is no address.
     """
     office: Any = world.post
-    return GatewayDaemon(config, world, edges or real_edges(world.reactor_time, office))
+    daemon = GatewayDaemon(config, world, edges or real_edges(world.reactor_time, office))
+    if edges is None:
+        office.cutters.append(daemon.circuits.cut_off)
+    return daemon

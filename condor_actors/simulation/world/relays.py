@@ -332,5 +332,5 @@ def simulated_edges(post: SimulatedPost) -> CircuitEdges:
     def splice(first: Any, second: Any, ended: Callable[[], None]) -> Any:
         return BareSplice(first, second, ended)
 
-    return CircuitEdges(hop=lambda node, said, role: Asking(post, node, said, role, HOP_S).found, first_byte=first_byte,
-                    splice=splice, new_number=post.process.new_secret)
+    return CircuitEdges(hop=lambda node, said, role, known: Asking(post, node, said, role, HOP_S).found,
+                    first_byte=first_byte, splice=splice, new_number=post.process.new_secret)

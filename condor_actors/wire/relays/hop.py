@@ -54,7 +54,8 @@ class NoCircuit(ConnectError):
 
 
 def hop(reactor: Any, tls: TlsDoor, node: TlsNode, plain: IStreamClientEndpoint, said: bytes, *,
-        role: str = "", patience_s: float) -> Deferred[socket.socket]:
+        role: str = "", patience_s: float,
+        known: Callable[[Identity], None] = lambda identity: None) -> Deferred[socket.socket]:
     """Ask a machine for something that ends in a bare connection.
 
     Args:
@@ -65,11 +66,12 @@ def hop(reactor: Any, tls: TlsDoor, node: TlsNode, plain: IStreamClientEndpoint,
         said: the two lines.
         role: what its certificate must allow it to be; empty: any machine will do.
         patience_s: how long the answer may take, the connection included.
+        known: hears who has said yes, before the connection is there.
 
     Returns:
         Fires with the connected socket, or fails with :class:`NoCircuit`; may be cancelled.
     """
-    asking = _Asking(reactor, tls, str(node), said, role, patience_s)
+    asking = _Asking(reactor, tls, str(node), said, role, patience_s, known)
     connecting = plain.connect(TlsFactory(tls.dialling(node), True, _Only(asking)))
     asking.connecting = connecting
     connecting.addErrback(asking.not_connected)
@@ -92,8 +94,11 @@ class _Only(Factory):
 class _Asking(Protocol):
     """The end that asks."""
 
-    def __init__(self, reactor: Any, tls: TlsDoor, node: str, said: bytes, role: str, patience_s: float) -> None:
+    def __init__(self, reactor: Any, tls: TlsDoor, node: str, said: bytes, role: str, patience_s: float,
+                 known: Callable[[Identity], None]) -> None:
         self._tls = tls
+        self._known = known
+        self._who: Identity | None = None
         self._node = node
         self._said = said
         self._role = role
@@ -126,13 +131,15 @@ class _Asking(Protocol):
             return
         self._over = True
         self._clock.cancel()
+        if self._who is not None:
+            self._known(self._who)
         self.found.callback(take_socket(self.transport))
 
     def _stranger(self) -> str:
         """Why the other end is not whom we mean; empty: it is."""
         transport: Any = self.transport
         try:
-            identity = self._tls.identify(transport.getHandle())
+            identity = self._who = self._tls.identify(transport.getHandle())
         except BadCertificate as error:
             return str(error)
         if self._role and (identity is None or self._role not in identity.roles):

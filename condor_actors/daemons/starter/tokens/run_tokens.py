@@ -194,7 +194,7 @@ class RunTokens:
         starter = self._starter
         edges, claim, null = starter.edges, starter.claim, starter.edges.host.null
         plan = LaunchPlan(
-            # The folder that it is in, and the one that holds that: no name that the job could lead elsewhere meanwhile.
+            # From where it is, and to what holds that: no name that the job could lead elsewhere meanwhile.
             program=shutil.which("mv") or "/bin/mv", arguments=("-f", "-t", "..", "--", *names),
             directory=f"{folder}/{FRESH}", environment={MARK: f"{edges.root.path}:{starter.run_id}"},
             stdin=null, stdout=null, stderr=null, account=starter.account, limits={"core": "0"},
