@@ -23,7 +23,7 @@ from tests.pool_fixture import until
 
 pytestmark = NEED_NAMESPACES
 
-LOUD = "ALL_DEBUG = D_FULLDEBUG\nMAX_DEFAULT_LOG = 100 Mb\n"
+LOUD = "ALL_DEBUG = D_FULLDEBUG\nMAX_DEFAULT_LOG = 100 Mb\nNUM_CPUS = 3\n"
 ENVIRONMENT = "planted-in-the-environment-of-a-job"
 URL = {"password in a URL": b"planted-password-of-a-url", "query of a URL": b"planted-in-the-query-of-a-url"}
 COMMON = f"""transfer_executable = false
@@ -216,7 +216,8 @@ def test_a_revoked_token_ends_the_shells_of_its_bearer(busy: Busy) -> None:
     until(lambda: "begun" in laptop.tool("condor_tail", *schedd, job).stdout, "the job to be at it")
     (laptop.work / "interactive.sub").write_text(COMMON)
     with session(laptop, "bearer.said", "condor_ssh_to_job", *schedd, job, "echo bearer; cat") as shell, \
-            session(laptop, "interactive.said", "condor_submit", "-interactive", *schedd, "interactive.sub") as within:
+            session(laptop, "interactive.said", "condor_submit", "-interactive", "-spool", *schedd, "interactive.sub",
+                    ) as within:
         until(lambda: "bearer" in shell.text(), shell.text)
         until(lambda: "Waiting for job" in within.text() or within.has_ended(), within.text)
         assert not within.has_ended(), within.text()

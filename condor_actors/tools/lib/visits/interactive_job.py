@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from condor_actors.messages.codes import JobStatus
+from condor_actors.messages.codes import HoldCode, JobStatus
 from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import Schedd
@@ -13,6 +13,7 @@ from condor_actors.tools.lib.visits.job_shell import NotRunning, run_shell
 from condor_actors.wire.blocking import WireError
 
 LOOK_S = 1.0
+PROJECTION = ("JobStatus", "HoldReason", "HoldReasonCode")
 
 
 def enter_job(there: Schedd, cluster: int) -> int:
@@ -29,12 +30,13 @@ def enter_job(there: Schedd, cluster: int) -> int:
     print("Waiting for job to start...", flush=True)
     try:
         while True:
-            page = there.ask(QueryJobs(ids=((cluster, 0),), projection=("JobStatus", "HoldReason")))
+            page = there.ask(QueryJobs(ids=((cluster, 0),), projection=PROJECTION))
             if not page.ads:
                 raise ToolError(f"job {cluster}.0 has left the queue")
             ad = ClassAd.from_bytes(page.ads[0])
             status = ad.get_int("JobStatus")
-            if status in (JobStatus.REMOVED, JobStatus.COMPLETED, JobStatus.HELD):
+            comes = status == JobStatus.HELD and ad.get_int("HoldReasonCode") == HoldCode.SPOOLING_INPUT
+            if status in (JobStatus.REMOVED, JobStatus.COMPLETED, JobStatus.HELD) and not comes:
                 raise ToolError(f"job {cluster}.0 does not run: {ad.get_str('HoldReason') or 'it was removed'}")
             if status == JobStatus.RUNNING:
                 try:
