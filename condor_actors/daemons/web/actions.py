@@ -38,7 +38,8 @@ SESSION_HEADER = "X-Condor-Session"
 """Has the page's secret of a session; in a log-in any text, since another site's page cannot set a header."""
 AT_ONCE = 8
 """Questions in users' names under way; further ones are refused."""
-OF_ONE_SESSION = 4
+OF_ONE = 4
+"""Of one user, whatever sessions it has; and of all who only want to log in."""
 
 _STATUS_OF = {"denied": HTTPStatus.FORBIDDEN, "not-found": HTTPStatus.NOT_FOUND, "invalid": HTTPStatus.BAD_REQUEST,
               "busy": HTTPStatus.SERVICE_UNAVAILABLE}
@@ -81,7 +82,7 @@ class UserActions:
         self._settings = settings
         self._run = run
         self._log = log
-        self._under_way: list[Session | None] = []
+        self._under_way: list[str] = []
         self._paths: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
             "/api/login": self._login, "/api/logout": self._logout, "/api/act": self._act,
             "/api/priority": self._act,
@@ -165,7 +166,10 @@ class UserActions:
                 self._failed.give_back(source)
             failure.raiseException()
 
-        return self._later(request, None, partial(who_is, settings.collectors, settings.ca, token), known, failed)
+        said = self._later(request, None, partial(who_is, settings.collectors, settings.ca, token), known, failed)
+        if said is not LATER:
+            self._failed.give_back(source)
+        return said
 
     def _logout(self, request: Any, fields: dict[str, Any]) -> bytes:
         session = self._session_of(request)
@@ -222,15 +226,16 @@ class UserActions:
             then: gets its answer, and whether the client has gone.
             failed: gets what it raised, and raises something.
         """
-        if len(self._under_way) >= AT_ONCE or (session and self._under_way.count(session) >= OF_ONE_SESSION):
+        user = session.user if session is not None else ""
+        if len(self._under_way) >= AT_ONCE or self._under_way.count(user) >= OF_ONE:
             request.setHeader(b"retry-after", b"5")
             return refuse(request, HTTPStatus.SERVICE_UNAVAILABLE, "too much is under way; try again in a few seconds")
         gone: list[bool] = []
         request.notifyFinish().addErrback(lambda _: gone.append(True))
-        self._under_way.append(session)
+        self._under_way.append(user)
 
         def over(result: Any) -> Any:
-            self._under_way.remove(session)
+            self._under_way.remove(user)
             return result
 
         def answered(failure: Failure) -> None:
