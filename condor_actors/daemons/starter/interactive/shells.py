@@ -76,8 +76,6 @@ class Shells:
             return Refused(code="busy", text=f"a job has {MOST_SHELLS} shells at most")
         if run.core.state not in jr.ALIVE or run.sandbox is None:
             return Refused(code="not-found", text="the job is not running now")
-        if any("\0" in word for word in (*message.command, message.terminal)):
-            return Refused(code="malformed", text="a shell's command and terminal have no zero bytes")
         try:
             self._shells[shell_id] = Shell(run, message, lambda: self._shells.pop(shell_id, None))
         except OSError as error:
