@@ -18,7 +18,7 @@ __all__ = ["left_over", "tracebacks", "wrong_history"]
 SETTLED_WITHIN_S = 240.0
 TRACEBACK = "Traceback (most recent call last)"
 IN_SPOOL = ("job_queue.sqlite", "startd_claims", "accountant.db", "tokens", "starter_blobs", "owners", "history",
-            "collector", "epoch_history")
+            "collector", "epoch_history", "schedd_daemon_history")
 """What a pool without jobs has there."""
 
 
