@@ -105,7 +105,8 @@ use_oauth_services OAuthServicesNeeded; <credential_service_name>_oauth_permissi
 <credential_service_name>_oauth_resource;
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
 docker_image DockerImage; docker_override_entrypoint DockerOverrideEntrypoint;
-docker_network_type DockerNetworkType; mount_under_scratch JobMountUnderScratch;
+docker_network_type DockerNetworkType; container_service_names ContainerServiceNames;
+<service-name>_container_port; mount_under_scratch JobMountUnderScratch;
 grid_resource GridResource; batch_extra_submit_args BatchExtraSubmitArgs; batch_project BatchProject;
 batch_queue BatchQueue; batch_runtime BatchRuntime; output_destination OutputDestination;
 aws_access_key_id_file EC2AccessKeyId; aws_secret_access_key_file EC2SecretAccessKey; aws_region AWSRegion;
@@ -146,9 +147,8 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("docker_pull_policy DockerPullPolicy", "the registry is asked what a name means once for a job, for other jobs "
      "after five minutes, and an image is fetched where the machine does not have that digest",
      "Name the image with @sha256:DIGEST."),
-    ("container_service_names ContainerServiceNames; <service-name>_container_port; <service-name>_HostPort",
-     "no ports are forwarded", "A job in an image has the machine's network: let it listen on a free port and write "
-     "that into a file."),
+    ("<service-name>_HostPort", "a port that is free on the machine leads to the service, and the pool writes it into "
+     "the job's ad", "Read it there while the job runs: condor_q -af SERVICE_HostPort."),
     ("cuda_version CUDAVersion", "it asks for attributes that only old programs for finding GPUs wrote",
      "Use gpus_minimum_runtime."),
     ("vm_checkpoint; vm_disk; vm_macaddr; vm_memory; vm_networking; vm_networking_type; vm_no_output_vm; vm_type; "

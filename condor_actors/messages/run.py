@@ -162,7 +162,8 @@ class InputsSent:
 class RunBegan:
     """Starter to shadow: the program is executing.
 
-    ``image_digest``: of the image of a registry that it runs in, ``sha256:…``.
+    ``image_digest``: of the image of a registry that it runs in, ``sha256:…``; ``ports``: the machine's ports that lead
+    to the services of its image, by their names.
     """
 
     KIND: ClassVar[str] = "condor.run.RunBegan"
@@ -174,6 +175,7 @@ class RunBegan:
     pid: int
     scratch_dir: str
     image_digest: str = ""
+    ports: tuple[tuple[str, int], ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -195,8 +197,8 @@ class RunProgress:
     """Starter to shadow, now and then: usage, and streamed output since the last (stream_output, stream_error), which
     is asked, so that no more than one piece of each file is under way.  Answer: Done.
 
-    ``state``: empty, ``suspended`` or ``continued`` when that happened at ``since_s`` (0: now); ``image_digest``: as in
-    :class:`RunBegan`, which may not have been heard.
+    ``state``: empty, ``suspended`` or ``continued`` when that happened at ``since_s`` (0: now); ``image_digest`` and
+    ``ports``: as in :class:`RunBegan`, which may not have been heard.
     """
 
     KIND: ClassVar[str] = "condor.run.RunProgress"
@@ -210,6 +212,7 @@ class RunProgress:
     """(file path, offset, bytes) to be written at home."""
     image_digest: str = ""
     since_s: float = 0.0
+    ports: tuple[tuple[str, int], ...] = ()
 
 
 @message

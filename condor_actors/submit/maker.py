@@ -22,7 +22,7 @@ from condor_actors.submit.keywords import SIMPLE, Keyword
 from condor_actors.submit.pending_attributes import PendingAttributes
 from condor_actors.submit.refusals import is_macro_only
 from condor_actors.submit.remote import remote_attributes
-from condor_actors.submit.services import tokens
+from condor_actors.submit.services import ports, tokens
 
 Section = Callable[[BuildContext], None]
 Attributes = dict[str, tuple[str, Any]]
@@ -159,6 +159,7 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
     ("size", program.size),
     ("transfer", transfer.transfer),
     ("tokens", tokens.tokens),
+    ("ports", ports.ports),
     ("factory", factory.limits),
     ("remote", remote_attributes),
     ("automatic", _automatic),

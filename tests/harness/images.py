@@ -13,7 +13,8 @@ import pytest
 
 __all__ = ["docker_archive", "oci_archive", "packed", "root_folder", "rootfs_tar"]
 
-APPLETS = ("sh", "cat", "echo", "ls", "id", "sleep", "mkdir", "env", "grep", "ps", "kill", "dd", "touch", "true")
+APPLETS = ("sh", "cat", "echo", "ls", "id", "sleep", "mkdir", "env", "grep", "ps", "kill", "dd", "touch", "true",
+           "httpd")
 
 
 def root_folder(folder: Path) -> Path:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,6 +87,45 @@ def test_the_target_folder_and_no_network(pool: PersonalPool, image: Path) -> No
                "container_target_dir = /data/here\ndocker_network_type = none")
     assert text.split() == ["/data/here", "/data/here", "1"]
     assert (pool.work / "o").read_text() == "o\n"
+
+
+def served(port: int, path: str) -> str:
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
+        return str(answer.read().decode())
+    return ""
+
+
+def test_jobs_that_serve_at_the_same_port_are_each_reached_by_one_of_the_machine(
+        pool: PersonalPool, image: Path) -> None:
+    """The port is in the job's ad and in the copy that the job has, and leads nowhere when the job is over."""
+    script = "echo here >who; httpd -p 8001 -h .; httpd -f -p 8000 -h ."
+    cluster = pool.submit(description("serves", image, script, (
+        "container_service_names = web, other\nweb_container_port = 8000\nother_container_port = 8001\nqueue")))
+
+    def ports() -> dict[str, int]:
+        return {str(job["ProcId"]): job["web_HostPort"] for job in pool.jobs(str(cluster))
+                if isinstance(job.get("web_HostPort"), int)}
+
+    until(lambda: len(ports()) == 2, "both ports")
+    found = ports()
+    for process, port in found.items():
+        until(lambda port=port: served(port, "who") != "", "an answer of the job")
+        assert f"web_HostPort = {port}\n" in served(port, ".job.ad")
+        (other,) = [job["other_HostPort"] for job in pool.jobs(f"{cluster}.{process}")]
+        until(lambda other=other: served(other, "who") != "", "an answer at its other port")
+    pool.run("condor_rm", str(cluster))
+    until(lambda: not pool.jobs(str(cluster)), "the end of both")
+    for port in found.values():
+        until(lambda port=port: refused(port), "a port that leads nowhere")
+    assert all(not isinstance(job.get("web_HostPort"), int) for job in pool.history(str(cluster)))
+
+
+def refused(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=60).close()
+    except ConnectionRefusedError:
+        return True
+    return False
 
 
 def test_a_vanilla_job_with_a_folder_of_the_machine(pool: PersonalPool) -> None:

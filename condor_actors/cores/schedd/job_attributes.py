@@ -53,7 +53,7 @@ class Attribute:
     """One row of the table.
 
     Attributes:
-        name: in its usual spelling; with a ``*`` at its end: all that begin so.
+        name: in its usual spelling; with a ``*`` at its end: all that begin so; at its beginning: all that end so.
         set_by, edited_by, seen_by: who may do that.
         is_reported: whether a shadow reports it.
     """
@@ -108,6 +108,10 @@ schedd administrator shadow all    TransferInStarted TransferInFinished Transfer
 schedd administrator shadow all    RunBytesRecvd NumRemoteSysCalls RemoteSysCalls RefusedCalls FileReadCount
 schedd administrator shadow all    FileWriteCount FileSeekCount FileOpenCount FileReadBytes FileWriteBytes
 owner  owner         shadow all    ImageSize DiskUsage MemoryUsage ResidentSetSize ContainerImageDigest
+schedd administrator shadow all    *_HostPort
+
+# where it serves, in its image
+owner  owner         -      all    *_ContainerPort
 
 # whom it is charged to
 charge charge        -      all    AccountingGroup AcctGroup AcctGroupUser
@@ -139,8 +143,10 @@ PRIVATE = frozenset(key for key, row in ATTRIBUTES.items() if row.seen_by is Han
 """What the owner and super users alone see, unless the administrator says otherwise."""
 
 _PREFIXES = tuple((key[:-1], row) for key, row in ATTRIBUTES.items() if key.endswith("*"))
+_ENDINGS = tuple((key[1:], row) for key, row in ATTRIBUTES.items() if key.startswith("*"))
 _ANY = Attribute("*")
 _REPORTED = frozenset(key for key, row in ATTRIBUTES.items() if row.is_reported)
+_REPORTED_ENDINGS = tuple(key for key, row in _ENDINGS if row.is_reported)
 _NEVER = frozenset(key for key, row in ATTRIBUTES.items() if row.seen_by is Hand.NOBODY)
 _NEVER_BEGIN = tuple(key[:-1] for key in _NEVER if key.endswith("*"))
 
@@ -151,7 +157,8 @@ def attribute(name: str) -> Attribute:
     row = ATTRIBUTES.get(key)
     if row is not None:
         return row
-    return next((row for prefix, row in _PREFIXES if key.startswith(prefix)), _ANY)
+    return next((row for prefix, row in _PREFIXES if key.startswith(prefix)),
+                next((row for ending, row in _ENDINGS if key.endswith(ending)), _ANY))
 
 
 _SAID = frozenset({
@@ -204,7 +211,8 @@ def reported(text: bytes) -> tuple[ClassAd, tuple[str, ...]]:
     if len(text) > REPORT_BYTES:
         return ClassAd(), (f"{len(text)} bytes",)
     ad = ClassAd.from_bytes(text)
-    foreign = tuple([ad.spelling(key) for key in ad.own if key not in _REPORTED])
+    foreign = tuple([ad.spelling(key) for key in ad.own
+                     if key not in _REPORTED and not key.endswith(_REPORTED_ENDINGS)])
     for name in foreign:
         del ad[name]
     return ad, foreign

@@ -29,7 +29,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from condor_actors.classads import ClassAd
+from condor_actors.addresses import MOST_PORT
+from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.shadow.shadow_events import (
     BringOutputs,
     Log,
@@ -45,6 +46,7 @@ from condor_actors.effects import Ask, CancelTimer, Effect, Note, Send, SetTimer
 from condor_actors.messages.codes import FileTransferEventType, JobEventType, JobStatus
 from condor_actors.messages.envelope import Address, AskFailed, Refused
 from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST
+from condor_actors.messages.references.service_ports import HOST_PORT, BadService, services_of
 from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
 from condor_actors.messages.shadow_host import (
     MOST_TRANSFERS,
@@ -236,6 +238,18 @@ class ShadowRun:
         """What its image's name means is decided by the first run, for all that follow."""
         if DIGEST.match(digest) and IMAGE_DIGEST not in self.job and IMAGE_DIGEST not in self.attributes:
             self.attributes[IMAGE_DIGEST] = digest
+
+    def note_ports(self, ports: tuple[tuple[str, int], ...]) -> None:
+        """The ports of the machine that lead to the job's services; of others nothing is believed."""
+        if ports:
+            self.attributes.update({f"{name}{HOST_PORT}": port for name, port in ports
+                                    if name in self._services() and 0 < port <= MOST_PORT})
+
+    def _services(self) -> tuple[str, ...]:
+        try:
+            return tuple(name for name, _ in services_of(self.job))
+        except BadService:
+            return ()
 
     def note_began(self, when_s: float, scratch_dir: str = "") -> None:
         """The program began: it runs, or has ended."""
@@ -439,6 +453,7 @@ class ShadowRun:
         code, subcode, reason = _status(code), _status(subcode), _sentence(reason)
         held = f" (hold code {code}, subcode {subcode})" if code else ""
         where = self.order.slot_name
+        self.attributes.update({f"{name}{HOST_PORT}": UNDEFINED for name in self._services()})
         self.note("ended", f"the run on {where} is over: {outcome}{held}{': ' if reason else ''}{reason}")
         self.ended = RunEnded(run_id=self.order.run_id, outcome=outcome, attributes=self.attributes.to_bytes(),
                               reason=reason, hold_code=code, hold_subcode=subcode, claim_usable=claim_usable,

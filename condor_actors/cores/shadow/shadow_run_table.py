@@ -160,6 +160,7 @@ def _begin_unanswered(run: ShadowRun, event: RunBegan) -> None:
 def _note_began(run: ShadowRun, event: RunBegan) -> None:
     """The program began, as is heard only now."""
     run.note_image(event.image_digest)
+    run.note_ports(event.ports)
     if run.began:
         return
     run.note("began", f"the program runs on {run.order.slot_name}")
@@ -178,6 +179,7 @@ def _progress(run: ShadowRun, event: RunProgress) -> None:
         run.out.append(WriteStreams(event.streams))
     run.note_usage(event.usage)
     run.note_image(event.image_digest)
+    run.note_ports(event.ports)
     stands = event.state == "suspended"
     if event.state and stands != run.suspended:
         run.note_pause(event.since_s, stands, event.usage.processes or 1)

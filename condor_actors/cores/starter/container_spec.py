@@ -8,6 +8,7 @@ import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST, SCHEME, BadReference, ImageReference
+from condor_actors.messages.references.service_ports import BadService, services_of
 
 __all__ = ["BadContainer", "ContainerSpec", "container_of"]
 
@@ -29,6 +30,7 @@ class ContainerSpec:
         digest: which one that is, where the job knows (ContainerImageDigest); empty: what its name means now.
         target: where the scratch directory is seen in it; empty: where it is on the machine.
         network: whether it has the machine's network.
+        services: ports at which it serves, by name; the machine's lead there.
         by_entrypoint: its program is started by the image's entrypoint, where that has one (docker universe).
     """
 
@@ -36,6 +38,7 @@ class ContainerSpec:
     name: str
     target: str = ""
     network: bool = True
+    services: tuple[tuple[str, int], ...] = ()
     by_entrypoint: bool = False
     reference: ImageReference | None = None
     digest: str = ""
@@ -65,14 +68,21 @@ def container_of(job: ClassAd) -> ContainerSpec | None:
     network = job.get_str("DockerNetworkType").lower()
     if network not in NETWORKS:
         raise BadContainer(f"docker_network_type = {network[:100]} is neither host nor none")
+    try:
+        services = services_of(job)
+    except BadService as error:
+        raise BadContainer(f"the job's ports cannot be forwarded: {error}") from None
+    # who serves at a port of his choice needs a network of his own: others on the machine serve at it too
+    shares = network == "host" if services else network != "none"
     if image.startswith(SCHEME):
-        found = _of_registry(job, image, target, network != "none")
-        return attrs.evolve(found, by_entrypoint=by_docker and not job.get_bool("DockerOverrideEntrypoint"))
+        found = _of_registry(job, image, target)
+        by_entrypoint = by_docker and not job.get_bool("DockerOverrideEntrypoint")
+        return attrs.evolve(found, by_entrypoint=by_entrypoint, network=shares, services=services)
     bare = image.rstrip("/")
-    return ContainerSpec(image=bare, name=posixpath.basename(bare), target=target, network=network != "none")
+    return ContainerSpec(image=bare, name=posixpath.basename(bare), target=target, network=shares, services=services)
 
 
-def _of_registry(job: ClassAd, image: str, target: str, network: bool) -> ContainerSpec:
+def _of_registry(job: ClassAd, image: str, target: str) -> ContainerSpec:
     try:
         reference = ImageReference.read(image)
     except BadReference as error:
@@ -83,5 +93,4 @@ def _of_registry(job: ClassAd, image: str, target: str, network: bool) -> Contai
     known = digest if isinstance(digest, str) else ""
     if known and reference.digest and known != reference.digest:
         raise BadContainer(f"the job's {IMAGE_DIGEST} is not that of its ContainerImage: {known}")
-    return ContainerSpec(image=image, name="", target=target, network=network, reference=reference,
-                         digest=reference.digest or known)
+    return ContainerSpec(image=image, name="", target=target, reference=reference, digest=reference.digest or known)

@@ -109,7 +109,7 @@ class JobRun:
         exited: what was told of its end.
         saved: the checkpoint that is on its way home.
         began: what was told of its start, the first; pauses: when it stood still and went on, the last times.
-        image_digest: of the image of a registry that it runs in.
+        image_digest: of the image of a registry that it runs in; ports: the machine's that lead to its services.
         out: what follows from the event being handled.
     """
 
@@ -143,6 +143,7 @@ class JobRun:
         self.began: RunBegan | None = None
         self.pauses: list[tuple[float, bool, int]] = []
         self.image_digest = ""
+        self.ports: tuple[tuple[str, int], ...] = ()
         self.out: list[Effect] = []
         self.now_s = 0.0
 
@@ -229,7 +230,7 @@ class JobRun:
         """Whether it stands still, and since when."""
         since_s = self.pauses[-1][0] if self.pauses else 0.0
         return Tell(RunProgress(run_id=self.run_id, usage=self.usage, image_digest=self.image_digest, since_s=since_s,
-                                state="suspended" if self.suspended else "continued"))
+                                ports=self.ports, state="suspended" if self.suspended else "continued"))
 
     def exit(self, outputs: Gathered) -> None:
         """The program has ended and its outputs are listed."""

@@ -144,10 +144,11 @@ class PrepareFailed:
 
 @attrs.frozen
 class Began:
-    """The program executes."""
+    """The program executes; ``ports``: the machine's that lead to its services, by their names."""
 
     pid: int
     scratch_dir: str
+    ports: tuple[tuple[str, int], ...] = ()
 
 
 @attrs.frozen

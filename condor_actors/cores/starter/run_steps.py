@@ -113,11 +113,11 @@ def cannot_start(run: JobRun, event: StartFailed) -> None:
 
 def begin(run: JobRun, event: Began) -> None:
     """The program executes; what was wanted of it meanwhile counts now."""
-    run.pid = event.pid
+    run.pid, run.ports = event.pid, event.ports
     run.state = StarterState.RUNNING
     run.note("began", f"the program runs, pid {event.pid}, in {event.scratch_dir}")
     began = RunBegan(run_id=run.run_id, when_s=run.now_s, pid=event.pid, scratch_dir=event.scratch_dir,
-                     image_digest=run.image_digest)
+                     image_digest=run.image_digest, ports=run.ports)
     run.began = run.began or began
     run.out.append(Tell(began))
     run.out.append(SetTimer("measure", run.first_update_s))
@@ -469,7 +469,7 @@ def usage(run: JobRun, event: Measured) -> None:
     """Tell what it uses."""
     run.usage = event.usage
     run.out.append(Tell(RunProgress(run_id=run.run_id, usage=event.usage, streams=event.streams,
-                                    image_digest=run.image_digest)))
+                                    image_digest=run.image_digest, ports=run.ports)))
 
 
 def usage_limit(run: JobRun, event: Measured) -> None:

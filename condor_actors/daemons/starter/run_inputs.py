@@ -65,7 +65,7 @@ class RunInputs:
             starter.account = edges.account_for(starter.spec, starter.claim)
             sandbox = held.sandbox = edges.root.create(starter.account)
             entries = without_image(_executable(self._entries, starter.spec.plugins), starter.spec.container)
-            ads = (starter.job_ad, starter.claim.slot_ad)
+            ads = (self._job_ad(), starter.claim.slot_ad)
             if not is_light(entries):
                 filling = held.in_thread(lambda: sandbox.fill(entries, held.blobs, *ads))
                 starter.context.defer_to_turn(filling, self._filled)
@@ -78,6 +78,18 @@ class RunInputs:
             self._not_filled(error)
             return
         self._filled(None)
+
+    def _job_ad(self) -> bytes:
+        """The job's ad as the job sees it: with the ports of the machine that lead to it.
+
+        Raises:
+            OSError: there are none.
+        """
+        visits = self._starter.held.visits
+        if visits is None:
+            return self._starter.job_ad
+        visits.services.open()
+        return visits.services.ad_with_ports(self._starter.job_ad)
 
     def _wants_more(self) -> bool:
         """Ask for what a manifest names that came as a blob itself."""

@@ -400,7 +400,8 @@ class Starter(Actor):
     def _began(self) -> None:
         assert self._launched is not None
         assert self.sandbox is not None
-        self.decide(jr.Began(self._launched.pid, self.sandbox.path))
+        pid, visits = self._launched.pid, self.held.visits
+        self.decide(jr.Began(pid, self.sandbox.path, visits.services.begin(pid) if visits is not None else ()))
         self._watch.begin()
 
     def _start_failed(self, reason: str) -> None:

@@ -49,10 +49,11 @@ from condor_actors.transfer.service import BulkService
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.claim_registry import ActiveClaim
 
-__all__ = ["RegistrySettings", "StarterEdges", "StarterSettings"]
+__all__ = ["LOOPBACK", "RegistrySettings", "StarterEdges", "StarterSettings"]
 
 MANIFEST_LIMIT = 1000
 SHARED_MEMORY, MESSAGE_QUEUES = "/dev/shm", "/dev/mqueue"
+LOOPBACK = "127.0.0.1"
 REMOVED_TOGETHER_S = 0.1
 
 
@@ -154,6 +155,7 @@ class StarterEdges:
         settings: the configuration's.
         slot_account: as whom jobs of a slot run.
         own_hosts: the names of this machine.
+        service_ports: at which address ports lead to the services of jobs, and the least and the greatest (0: any).
         runs: what each run holds, by run id.
         images: unpacked ones; containers: whether jobs can run in them here (blocks).
         chirp: where jobs reach their starters.
@@ -179,6 +181,7 @@ class StarterEdges:
     settings: StarterSettings
     slot_account: Callable[[str], Account]
     own_hosts: Callable[[], tuple[str, ...]] = tuple
+    service_ports: Callable[[], tuple[str, int, int]] = lambda: (LOOPBACK, 0, 0)
     manifest_limit: int = MANIFEST_LIMIT
     runs: dict[str, RunResources] = attrs.field(factory=dict)
     images: ImageStore = attrs.field(default=attrs.Factory(lambda self: ImageStore(self.root.path, 0), takes_self=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.threads import deferToThread
 
 from condor_actors.actors import World
+from condor_actors.addresses import split_address
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.starter.chirp_session import ChirpSettings
@@ -18,7 +20,13 @@ from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHos
 from condor_actors.daemons.starter.hooks.hook_settings import hook_settings
 from condor_actors.daemons.starter.run_history import RunHistory, run_history_settings
 from condor_actors.daemons.starter.run_streams import accept_stream
-from condor_actors.daemons.starter.starter_edges import RegistrySettings, StarterEdges, StarterSettings, Volume
+from condor_actors.daemons.starter.starter_edges import (
+    LOOPBACK,
+    RegistrySettings,
+    StarterEdges,
+    StarterSettings,
+    Volume,
+)
 from condor_actors.daemons.starter.starter_events import EndAllRuns
 from condor_actors.machine.containers.image_store import ImageStore
 from condor_actors.machine.run.before_drop import group_base
@@ -76,6 +84,7 @@ class StarterHostDaemon:
                                   config.integer("STARTER_BLOB_CACHE_LEAVES") << 20),
             bulk=world.blobs or BulkService(world.reactor_time, world.log), settings=self._settings(config),
             slot_account=self.slot_account, own_hosts=self.own_hosts,
+            service_ports=self.service_ports,
             images=ImageStore(self.root.path, config.integer("CONTAINER_IMAGE_CACHE") << 20),
             tell_span=world.tell_span)
         self._history = RunHistory(run_history_settings(config), world.log)
@@ -201,6 +210,18 @@ class StarterHostDaemon:
     def public_node(self) -> str:
         """Where shadows reach this process."""
         return self.world.post.public_node or f"unix:{self.config.path('RUN') / 'starter-host.sock'}"
+
+    def service_ports(self) -> tuple[str, int, int]:
+        """Where ports lead to the services of jobs: the address at which this process listens, and the least and the
+        greatest of them; 0: any."""
+        low, high = self.config.value("LOWPORT"), self.config.value("HIGHPORT")
+        try:
+            host = str(ipaddress.ip_address(split_address(self.public_node)[0]))
+        except ValueError:
+            host = LOOPBACK  # it is reached from this machine alone, or through another
+        if host != LOOPBACK and self.config.boolean("BIND_ALL_INTERFACES"):
+            host = "::" if ":" in host else "0.0.0.0"  # noqa: S104 - as the administrator wants it
+        return (host, low, high) if isinstance(low, int) and isinstance(high, int) else (host, 0, 0)
 
     def standard_stream(self, identity: Identity) -> ExecuteEndpoint:
         """A stream that a shadow has dialled for a job of the standard universe."""

@@ -266,6 +266,32 @@ def test_what_the_docker_universe_cannot_have_is_refused(lines: str, problem: st
         jobs_of(f"{START}universe = docker\n{lines}\nqueue\n", world())
 
 
+SERVES = "universe = container\ncontainer_image = docker://tool\ncontainer_service_names = web, db\n"
+PORTS = "web_container_port = 80\ndb_container_port = 5432\n"
+
+
+def test_ports_of_a_job_in_an_image() -> None:
+    made = described(f"{START}{SERVES}{PORTS}queue\n", world())
+    (job,) = jobs_of(f"{START}{SERVES}{PORTS}queue\n", world())
+    assert job.evaluate("ContainerServiceNames") == "web,db"
+    assert (job.evaluate("web_ContainerPort"), job.evaluate("db_ContainerPort")) == (80, 5432)
+    assert any("in which it reaches nothing else" in warning for warning in made.warnings)
+    made = described(f"{START}{SERVES}{PORTS}docker_network_type = host\nqueue\n", world())
+    assert not made.warnings
+
+
+@pytest.mark.parametrize(("lines", "problem"), [
+    (f"{SERVES}web_container_port = 80\n", "names db, and there is no db_container_port"),
+    (f"{SERVES}web_container_port = 80\ndb_container_port = 70000\n", "whole number from 1 to 65535"),
+    (f"{SERVES}web_container_port = 80\ndb_container_port = 80\n", "have the same port 80"),
+    (f"{SERVES}{PORTS}container_service_names = a-b\n", "is no name of a service"),
+    ("container_service_names = web\nweb_container_port = 80\n", "about a job in an image"),
+])
+def test_ports_that_cannot_be_forwarded(lines: str, problem: str) -> None:
+    with pytest.raises(SubmitError, match=problem):
+        jobs_of(f"{START}{lines}queue\n", world())
+
+
 KEYS = "s3_access_key_id_file = id\ns3_secret_access_key_file = secret\n"
 
 

@@ -66,7 +66,8 @@ class Ports:
             return Refused(code="malformed", text=f"{message.port} is no port")
         if "net" in run.edges.isolation(run.spec):
             return Refused(code="denied", text="the job has no network: it was submitted with want_job_networking = "
-                                               "false or docker_network_type = none")
+                                               "false or docker_network_type = none, or has one of its own for its "
+                                               "container_service_names")
         account = run.account or run.edges.host.own_account
         host = listener(message.port, os.geteuid() if account is None else account.uid)
         if not host:

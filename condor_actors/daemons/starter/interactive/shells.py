@@ -24,7 +24,7 @@ from condor_actors.messages.interactive import OpenShell, ShellData
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter
 
-__all__ = ["Shells"]
+__all__ = ["NAMESPACE_FILES", "Shells", "inside"]
 
 BLOCK_BYTES = 16 * 1024
 PENDING_BYTES = 1 << 20
@@ -135,23 +135,8 @@ class Shell:
             directory=scratch if run.spec.transfers else run.spec.iwd, stdin=terminal, stdout=terminal,
             stderr=terminal, terminal=True, account=run.account,
             cgroups=run.claim.cgroup.directories if run.claim.cgroup is not None else (),
-            join=[f"/proc/{self._inside(isolate)}/ns/{NAMESPACE_FILES.get(name, name)}" for name in isolate],
+            join=[f"/proc/{inside(run, isolate)}/ns/{NAMESPACE_FILES.get(name, name)}" for name in isolate],
             limits=edges.limits(run.spec, run.claim, account), filter=edges.filter_of(isolate))
-
-    def _inside(self, isolate: Sequence[str]) -> int:
-        """A process in all namespaces of the job: what the launcher stands for, a step below it.
-
-        Raises:
-            OSError: there is none any more.
-        """
-        pid = self._run.core.pid
-        steps = STEPS_TO_JOB + ("user" in isolate)
-        for _ in range(steps if "pid" in isolate else 0):
-            below = children_of(pid)
-            if not below:
-                raise OSError("the job has ended")
-            pid = min(below)
-        return pid
 
     # ---- the terminal
 
@@ -235,6 +220,25 @@ class Shell:
             self._edges.reactor.removeReader(self)
             os.close(self._master)
             self._master = -1
+
+
+def inside(run: Starter, isolate: Sequence[str], pid: int = 0) -> int:
+    """A process in all namespaces of the job: what the launcher stands for, a step below it.
+
+    Args:
+        pid: the program's first process, where its run does not know that yet.
+
+    Raises:
+        OSError: there is none any more.
+    """
+    pid = pid or run.core.pid
+    steps = STEPS_TO_JOB + ("user" in isolate)
+    for _ in range(steps if "pid" in isolate else 0):
+        below = children_of(pid)
+        if not below:
+            raise OSError("the job has ended")
+        pid = min(below)
+    return pid
 
 
 def _readable(descriptor: int) -> bool:

@@ -1,10 +1,11 @@
-"""What a user does beside a run: its shells, and connections to its ports."""
+"""What a user does beside a run: its shells, connections to its ports, and its services."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from condor_actors.daemons.starter.interactive.ports import Ports
+from condor_actors.daemons.starter.interactive.services import Services
 from condor_actors.daemons.starter.interactive.shells import Shells
 from condor_actors.messages.envelope import Delivery
 from condor_actors.messages.interactive import OpenPort, OpenShell, PortData, ShellData
@@ -23,11 +24,15 @@ class Visits:
 
     Args:
         starter: whose run it is.
+
+    Attributes:
+        services: the machine's ports that lead to those of the job.
     """
 
     def __init__(self, starter: Starter) -> None:
         self._shells = Shells(starter)
         self._ports = Ports(starter)
+        self.services = Services(starter)
 
     def receive(self, delivery: Delivery) -> None:
         """One of :data:`VISITS`."""
@@ -38,3 +43,4 @@ class Visits:
         """The run is over."""
         self._shells.close_all()
         self._ports.close_all()
+        self.services.close()

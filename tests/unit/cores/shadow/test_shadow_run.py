@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from condor_actors.classads import ClassAd
+from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome
 from condor_actors.cores.shadow.shadow_events import (
     BlobsFailed,
@@ -204,6 +204,21 @@ def test_what_its_images_name_means_is_decided_once() -> None:
         bench.tell(RunBegan(run_id="1.0#1", when_s=1001.0, pid=7, scratch_dir="/s", image_digest=digest))
         bench.tell(RunProgress(run_id="1.0#1", usage=Usage(), image_digest=digest))
     assert bench.run.attributes.evaluate("ContainerImageDigest") == first
+
+
+def test_of_ports_only_those_of_the_jobs_services_are_believed_and_only_while_it_runs() -> None:
+    bench = Bench(reattach=False)
+    bench.run.job.update({"ContainerServiceNames": "web, db", "web_ContainerPort": 80, "db_ContainerPort": 81})
+    bench.tell(InputsReady((), transfers=False))
+    bench.tell(Answer("activate", Activated(run_id="1.0#1", missing=())))
+    bench.tell(RunBegan(run_id="1.0#1", when_s=1001.0, pid=7, scratch_dir="/s",
+                        ports=(("web", 40001), ("db", 70000), ("other", 40002))))
+    bench.tell(RunProgress(run_id="1.0#1", usage=Usage(), ports=(("web", 40003),)))
+    found = bench.run.attributes
+    assert (found.evaluate("web_HostPort"), "db_HostPort" in found, "other_HostPort" in found) == (40003, False, False)
+    bench.tell(StopRun(run_id="1.0#1", how="lost", reason="the claim is over"))
+    bench.run.end("evicted", "")
+    assert found.evaluate("web_HostPort") is UNDEFINED
 
 
 @pytest.mark.parametrize("settled_first", [True, False])

@@ -29,6 +29,31 @@ def test_a_job_of_the_docker_universe_is_started_by_the_entrypoint(
     assert (spec.reference.registry, spec.by_entrypoint) == ("host:1", by_entrypoint)
 
 
+@pytest.mark.parametrize(("network", "shares"), [("", False), ("none", False), ("host", True)])
+def test_a_job_that_serves_has_a_network_of_its_own_unless_it_wants_the_machines(network: str, shares: bool) -> None:
+    ad = ClassAd({"ContainerImage": "tool.tar", "ContainerServiceNames": "web, db web", "web_ContainerPort": 80,
+                  "db_ContainerPort": 5432})
+    if network:
+        ad["DockerNetworkType"] = network
+    spec = container_of(ad)
+    assert spec is not None
+    assert (spec.services, spec.network) == ((("web", 80), ("db", 5432)), shares)
+
+
+@pytest.mark.parametrize(("job", "problem"), [
+    ({"ContainerServiceNames": "web"}, "the service web has no port"),
+    ({"ContainerServiceNames": "web", "web_ContainerPort": 0}, "the service web has no port"),
+    ({"ContainerServiceNames": "web", "web_ContainerPort": 65536}, "the service web has no port"),
+    ({"ContainerServiceNames": "web", "web_ContainerPort": True}, "the service web has no port"),
+    ({"ContainerServiceNames": "../x"}, "is no name of a service"),
+    ({"ContainerServiceNames": " ".join(f"s{number}" for number in range(17))}, "17 services are too many"),
+    ({"ContainerServiceNames": "a b", "a_ContainerPort": 1, "b_ContainerPort": 1}, "have the same port 1"),
+])
+def test_services_that_cannot_be(job: dict[str, object], problem: str) -> None:
+    with pytest.raises(BadContainer, match=problem):
+        container_of(ClassAd({"ContainerImage": "tool.tar", **job}))
+
+
 @pytest.mark.parametrize(("job", "problem"), [
     ({"ContainerImage": "docker://host:1/../x"}, "names no image"),
     ({"ContainerImage": "oras://host/x"}, "neither a path nor"),
