@@ -104,7 +104,9 @@ max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize
 use_oauth_services OAuthServicesNeeded; <credential_service_name>_oauth_permissions;
 <credential_service_name>_oauth_resource;
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
-docker_image DockerImage; docker_override_entrypoint DockerOverrideEntrypoint;
+docker_image DockerImage; docker_send_credentials DockerSendCredentials;
+docker_pull_policy DockerPullPolicy;
+docker_override_entrypoint DockerOverrideEntrypoint;
 docker_network_type DockerNetworkType; container_service_names ContainerServiceNames;
 <service-name>_container_port; mount_under_scratch JobMountUnderScratch;
 grid_resource GridResource; batch_extra_submit_args BatchExtraSubmitArgs; batch_project BatchProject;
@@ -144,9 +146,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "gce_json_file; gce_machine_type; gce_metadata; gce_metadata_file; gce_preemptible; WantNameTag; "
      "delegate_job_GSI_credentials_lifetime; remote_grid_resource; remote_remote_grid_resource",
      _GRID, _GRID_INSTEAD),
-    ("docker_pull_policy DockerPullPolicy", "the registry is asked what a name means once for a job, for other jobs "
-     "after five minutes, and an image is fetched where the machine does not have that digest",
-     "Name the image with @sha256:DIGEST."),
     ("<service-name>_HostPort", "a port that is free on the machine leads to the service, and the pool writes it into "
      "the job's ad", "Read it there while the job runs: condor_q -af SERVICE_HostPort."),
     ("cuda_version CUDAVersion", "it asks for attributes that only old programs for finding GPUs wrote",

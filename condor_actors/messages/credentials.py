@@ -195,3 +195,33 @@ class RunTokens:
 
     tokens: tuple[ServiceToken, ...]
     renew_after_s: float = 0.0
+
+
+@message
+@attrs.frozen(kw_only=True)
+class FetchImageLogin:
+    """Starter to shadow: what shows the registry of the job's image that its owner may fetch it, now.
+
+    Answer: :class:`ImageLogin`, or Refused: ``busy`` and ``internal`` mean later, anything else that there is none.
+    """
+
+    KIND: ClassVar[str] = "condor.credentials.FetchImageLogin"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ImageLogin:
+    """Answer to :class:`FetchImageLogin`.
+
+    ``authorization``: the value of that header of HTTP; empty: the registry asks for none.
+    """
+
+    KIND: ClassVar[str] = "condor.credentials.ImageLogin"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    authorization: str = attrs.field(default="", repr=False)

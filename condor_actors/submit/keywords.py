@@ -71,6 +71,7 @@ description                  JobDescription               string
 docker_network_type          DockerNetworkType            string
 docker_override_entrypoint   DockerOverrideEntrypoint     boolean
 docker_pull_policy           DockerPullPolicy             word
+docker_send_credentials      DockerSendCredentials        boolean
 dont_encrypt_input_files     DontEncryptInputFiles        string
 dont_encrypt_output_files    DontEncryptOutputFiles       string
 email_attributes             EmailAttributes              list

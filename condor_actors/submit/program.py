@@ -7,6 +7,7 @@ import posixpath
 import signal
 
 from condor_actors.cores.argument_quoting import join_raw
+from condor_actors.cores.registry_logins import LOGIN_FILE, BadLogins, login_files, login_for
 from condor_actors.cores.submit_commands import universe_objection
 from condor_actors.messages.codes import Universe
 from condor_actors.messages.references.image_reference import SCHEME, BadReference, ImageReference
@@ -23,6 +24,7 @@ from condor_actors.submit.quoting import (
     unquote,
 )
 
+SEND_LOGIN = "docker_send_credentials"
 BY_NAME = "say docker_image = [HOST[:PORT]/]NAME[:TAG]"
 
 
@@ -54,6 +56,7 @@ def universe(context: BuildContext) -> None:
         _named(_of_docker(docker_image), "docker_image")
         _network(context)
         _target(context)
+        _login(context, _of_docker(docker_image))
         context.set("WantDocker", True)
         context.set("DockerImage", docker_image)
     elif context.topping:
@@ -75,10 +78,41 @@ def _named(image: str, command: str) -> None:
 
 
 def _network(context: BuildContext) -> None:
+    policy = context.text("docker_pull_policy", "DockerPullPolicy")
+    if policy is not None and policy.lower() != "always":
+        raise SubmitError(f"docker_pull_policy = {policy[:100]} is not always", command="docker_pull_policy",
+                          remedy="leave it out: an image is fetched where the machine does not have it")
     network = (context.text("docker_network_type", "DockerNetworkType") or "host").lower()
     if network not in ("host", "none"):
         raise SubmitError(f"docker_network_type = {network} is neither host nor none", command="docker_network_type",
                           remedy="a job in an image has the machine's network (host), or none")
+
+
+def _login(context: BuildContext, image: str) -> None:
+    """Find the file that has the user's login for the image's registry."""
+    if not context.boolean(SEND_LOGIN, "DockerSendCredentials") or "$$(" in image:
+        return
+    if not image.startswith(SCHEME):
+        raise SubmitError(f"{SEND_LOGIN} is about an image of a registry, and {image[:200]} is none",
+                          command=SEND_LOGIN)
+    if context.spool:
+        raise SubmitError(f"{SEND_LOGIN}: the login stays on this machine, and the job's files are spooled on another",
+                          command=SEND_LOGIN, remedy="submit without -spool or -remote, on that machine")
+    reference, files = ImageReference.read(image), []
+    for path in login_files(context.world.environ):
+        if context.world.files.access_problem(path, "r"):
+            continue
+        files.append(path)
+        try:
+            found = login_for(context.world.files.read_text(path).encode(), reference)
+        except (BadLogins, OSError, ValueError) as error:
+            raise SubmitError(f"{SEND_LOGIN}: {path}: {error}", command=SEND_LOGIN) from None
+        if found is not None:
+            context.set(LOGIN_FILE, path)
+            return
+    raise SubmitError(f"{SEND_LOGIN}: there is no login for {reference.registry} in "
+                      f"{', '.join(files) or 'any file of docker login or podman login'}", command=SEND_LOGIN,
+                      remedy=f"docker login {reference.registry}, or podman login {reference.registry}")
 
 
 def _target(context: BuildContext) -> None:
@@ -103,6 +137,7 @@ def _container(context: BuildContext, image: str) -> None:
         raise SubmitError("the machine's own root directory is no image", command="container_image")
     _network(context)
     _target(context)
+    _login(context, image)
     context.set("WantContainer", True)
     context.set("WantDockerImage" if named else "WantSandboxImage", True)
     context.set("ContainerImage", image)

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +102,11 @@ def localhost_certificate(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def real_registry(folder: Path, *, tls: bool = False) -> Iterator[str]:
-    """Debian's registry, as ``host:port``; with TLS by a certificate of ``localhost``, ``certificate.pem``."""
+def real_registry(folder: Path, *, tls: bool = False, auth: Mapping[str, Any] | None = None) -> Iterator[str]:
+    """Debian's registry, as ``host:port``; with TLS by a certificate of ``localhost``, ``certificate.pem``.
+
+    ``auth``: whom it lets in, as in its configuration; nothing can be pushed then but what is in the folder already.
+    """
     program = shutil.which("docker-registry")
     if program is None:
         pytest.skip("needs docker-registry")
@@ -112,6 +115,7 @@ def real_registry(folder: Path, *, tls: bool = False) -> Iterator[str]:
     (folder / "registry.yml").write_text(json.dumps({
         "version": 0.1, "log": {"level": "error"},
         "http": {"addr": host} | ({"tls": localhost_certificate(folder)} if tls else {}),
+        **({"auth": dict(auth)} if auth else {}),
         "storage": {"filesystem": {"rootdirectory": str(folder / "data")}}}))
     with (folder / "registry.log").open("wb") as log:
         process = subprocess.Popen([program, "serve", str(folder / "registry.yml")], stdin=subprocess.DEVNULL,

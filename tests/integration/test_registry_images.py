@@ -18,6 +18,7 @@ import pytest
 from condor_actors.machine.containers.probe import containers_work
 from tests.harness.images import packed, root_folder
 from tests.harness.registry import Hostile, Image, hostile_registry, made_image, push, real_registry
+from tests.harness.registry_logins import PASSWORD, logins, token_server
 from tests.harness.user_pool import user_pool
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
@@ -129,6 +130,34 @@ def test_a_job_runs_in_an_image_of_a_real_registry_and_keeps_its_digest(
     pinned = f'+ContainerImageDigest = "{second.digest}"'  # as a job has it that moves
     assert ran(pool, "pinned", f"docker://{registry}/group/tool:x", pinned) == "second\n"
     assert ran(pool, "lately", f"docker://{registry}/group/tool:x") == "first\n"  # what it meant a moment ago
+    always = f'docker_pull_policy = always\n+ContainerImageDigest = "{first.digest}"'
+    assert ran(pool, "always", f"docker://{registry}/group/tool:x", always) == "second\n"
+
+
+def test_a_private_image_is_fetched_with_what_its_owners_login_is_worth(
+        pool: PersonalPool, root: bytes, tmp_path: Path) -> None:
+    """The password goes to the server of tokens alone; where the login is wrong the job is held."""
+    image = made_image(gzip.compress(root), saying("private\n"))
+    with real_registry(tmp_path) as open_one:
+        push(open_one, "group/private", "x", image)
+    more = "docker_send_credentials = true\n"
+    with token_server(tmp_path / "tokens") as tokens, real_registry(tmp_path, auth=tokens.auth) as host:
+        file = logins(pool.work / "logins", host)
+        file.chmod(0o644)
+        pool.environment["DOCKER_CONFIG"] = str(file.parent)
+        assert docker_job(pool, "private", f"{host}/group/private:x", more) == "private\nzero one\n"
+        (job,) = [each for each in pool.history() if each.get("UserLog", "").endswith("private.log")]
+        assert job["ContainerImageDigest"] == image.digest
+        told = " ".join(map(str, job.values())) + (pool.work / "private.log").read_text()
+        assert PASSWORD not in told
+        assert "Bearer" not in told
+        logins(pool.work / "logins", host, password="wrong")
+        cluster = submitted(pool, "wrong", f"docker://{host}/group/private:x", more=more)
+        pool.until_status(f"{cluster}.0", 5)
+        (job,) = pool.jobs(str(cluster))
+        assert f"the registry does not give {host}/group/private to alice" in job["HoldReason"]
+        assert job["HoldReasonCode"] == 35
+        pool.run("condor_rm", str(cluster))
 
 
 def test_an_image_is_fetched_once_for_jobs_that_begin_together(

@@ -51,6 +51,7 @@ OWN_RIGHT = {
     "answer to a question of ours, over the link on which it went out": {
         "ActionResults", "Activated", "AdsPage", "CertificateLent", "CheckpointKept", "ConfigValues", "ClusterReserved",
         "Changes", "ChirpResult", "CredentialsPage", "DaemonStatistics", "Done", "GangResult", "GatewayState",
+        "ImageLogin",
         "JobsPage", "MachineEnrolled", "OwnerView", "Pong",
         "Reattached", "Refused", "Revocations", "RunFileBytes", "RunTokens", "SpoolBytes", "SpoolListing", "Story",
         "Submitted",
@@ -58,7 +59,8 @@ OWN_RIGHT = {
         "Reservations", "UploadsSigned",
     },
     "the claim and its secret, or the very link of the shadow or starter of a run": {
-        "ActivateClaim", "CheckpointRun", "ChirpCall", "ContinueRun", "FetchRunTokens", "GangCall", "InputsSent",
+        "ActivateClaim", "CheckpointRun", "ChirpCall", "ContinueRun", "FetchImageLogin", "FetchRunTokens", "GangCall",
+        "InputsSent",
         "OpenPort", "OpenShell",
         "OutputsReceived",
         "ReadRunFile", "SignUploads",

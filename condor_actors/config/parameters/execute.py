@@ -122,7 +122,6 @@ ROWS = (
         "CONTAINER_REGISTRY_PROXY",
         None,
         "The proxy by which registries are reached, http://HOST:PORT.",
-        read_by=STARTER,
     ),
     seconds(
         "CONTAINER_IMAGE_TIME",
@@ -209,7 +208,6 @@ ROWS = (
         "A file of certificates of authorities: servers of https that these vouch for are believed when a job's input "
         "comes from there, besides those that the machine's own authorities vouch for.",
         change="live",
-        read_by=STARTER,
     ),
     seconds(
         "MAX_FILE_TRANSFER_PLUGIN_LIFETIME",

@@ -45,7 +45,7 @@ from condor_actors.cores.state_table import EventKey, InvariantBroken, event_key
 from condor_actors.effects import Ask, CancelTimer, Effect, Note, Send, SetTimer, job_note
 from condor_actors.messages.codes import FileTransferEventType, JobEventType, JobStatus
 from condor_actors.messages.envelope import Address, AskFailed, Refused
-from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST
+from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST, asks_always
 from condor_actors.messages.references.service_ports import HOST_PORT, BadService, services_of
 from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
 from condor_actors.messages.shadow_host import (
@@ -235,8 +235,9 @@ class ShadowRun:
         del self.transfers[:-MOST_TRANSFERS]
 
     def note_image(self, digest: str) -> None:
-        """What its image's name means is decided by the first run, for all that follow."""
-        if DIGEST.match(digest) and IMAGE_DIGEST not in self.job and IMAGE_DIGEST not in self.attributes:
+        """What its image's name means is decided by the first run, for all that follow, unless each is to ask."""
+        known = IMAGE_DIGEST in self.attributes or (IMAGE_DIGEST in self.job and not asks_always(self.job))
+        if DIGEST.match(digest) and not known:
             self.attributes[IMAGE_DIGEST] = digest
 
     def note_ports(self, ports: tuple[tuple[str, int], ...]) -> None:

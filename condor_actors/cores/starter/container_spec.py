@@ -7,7 +7,14 @@ import posixpath
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd
-from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST, SCHEME, BadReference, ImageReference
+from condor_actors.messages.references.image_reference import (
+    DIGEST,
+    IMAGE_DIGEST,
+    SCHEME,
+    BadReference,
+    ImageReference,
+    asks_always,
+)
 from condor_actors.messages.references.service_ports import BadService, services_of
 
 __all__ = ["BadContainer", "ContainerSpec", "container_of"]
@@ -27,6 +34,8 @@ class ContainerSpec:
         image: as the job names it: a path here or at home, or ``docker://…``.
         name: what it is called where it was transferred.
         reference: the image of a registry; None: it is a file or a folder.
+        shows_login: whether its owner's login is shown to the registry (docker_send_credentials).
+        asks_always: whether the registry is asked at each run what the name means (docker_pull_policy = always).
         digest: which one that is, where the job knows (ContainerImageDigest); empty: what its name means now.
         target: where the scratch directory is seen in it; empty: where it is on the machine.
         network: whether it has the machine's network.
@@ -41,6 +50,8 @@ class ContainerSpec:
     services: tuple[tuple[str, int], ...] = ()
     by_entrypoint: bool = False
     reference: ImageReference | None = None
+    shows_login: bool = False
+    asks_always: bool = False
     digest: str = ""
 
 
@@ -90,7 +101,10 @@ def _of_registry(job: ClassAd, image: str, target: str) -> ContainerSpec:
     digest = job.evaluate(IMAGE_DIGEST)
     if digest is not UNDEFINED and not (isinstance(digest, str) and DIGEST.match(digest)):
         raise BadContainer(f"the job's {IMAGE_DIGEST} is no sha256:DIGEST: {job.expression(IMAGE_DIGEST)}")
-    known = digest if isinstance(digest, str) else ""
+    always = asks_always(job)
+    known = digest if isinstance(digest, str) and not always else ""
     if known and reference.digest and known != reference.digest:
         raise BadContainer(f"the job's {IMAGE_DIGEST} is not that of its ContainerImage: {known}")
-    return ContainerSpec(image=image, name="", target=target, reference=reference, digest=reference.digest or known)
+    return ContainerSpec(image=image, name="", target=target, reference=reference,
+                         shows_login=job.get_bool("DockerSendCredentials"), asks_always=always,
+                         digest=reference.digest or known)

@@ -21,7 +21,7 @@ from condor_actors.daemons.shadow.become_user import become_user, home_environme
 from condor_actors.daemons.shadow.grid.grid_manager import GridManager
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST
 from condor_actors.daemons.shadow.input_files import FileCache
-from condor_actors.daemons.shadow.shadow_edges import Bulk
+from condor_actors.daemons.shadow.shadow_edges import Bulk, RegistryAccess
 from condor_actors.daemons.shadow.shadow_host import HostEdges, HostRecord, ShadowHostActor
 from condor_actors.daemons.shadow.standard_shadow import StandardEdges
 from condor_actors.machine.native.sessions import NativeSessions
@@ -131,7 +131,9 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         local_account=lambda: account_of_uid(_nobody(config)[0]) if os.getuid() == 0 else None,
         chirp=config.settings(ChirpLimits, folders=tuple(config.list_of("LIMIT_DIRECTORY_ACCESS")),
                               delayed=tuple(config.list_of("CHIRP_DELAYED_UPDATE_PREFIX"))),
-        credd=f"unix:{config.path('RUN')}/credd.sock",
+        credd=f"unix:{config.path('RUN')}/credd.sock", registries=RegistryAccess(
+            allowed=tuple(config.list_of("CONTAINER_REGISTRIES")), proxy=config.text("CONTAINER_REGISTRY_PROXY") or "",
+            authorities=config.text("AUTH_SSL_CLIENT_CAFILE") or ""),
         tell_span=world.tell_span,
     )
     return ShadowHostDaemon(world, edges)

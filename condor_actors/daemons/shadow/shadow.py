@@ -43,6 +43,7 @@ from condor_actors.daemons.shadow.chirp_home import ChirpHome
 from condor_actors.daemons.shadow.file_trouble import FileTrouble
 from condor_actors.daemons.shadow.gang_hubs import pass_on
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
+from condor_actors.daemons.shadow.image_login import bring_login
 from condor_actors.daemons.shadow.input_files import Inputs, Outgoing, gather_inputs, manifest_file
 from condor_actors.daemons.shadow.output_transfer import OutputTransfer, first_error
 from condor_actors.daemons.shadow.run_tokens import bring_tokens
@@ -52,7 +53,7 @@ from condor_actors.daemons.shadow.stream_writer import StreamWriter
 from condor_actors.daemons.shadow.url_signer import sign_uploads
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import HoldCode, JobEventType, Universe
-from condor_actors.messages.credentials import FetchRunTokens
+from condor_actors.messages.credentials import FetchImageLogin, FetchRunTokens
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
 from condor_actors.messages.interactive import OpenPort, OpenShell, PortData, ReadRunFile, ShellData
 from condor_actors.messages.run import ChirpCall, GangCall, RunProgress, SignUploads
@@ -160,6 +161,8 @@ class Shadow(CoreActor):
             sign_uploads(self, delivery)
         elif isinstance(message, FetchRunTokens):
             bring_tokens(self, delivery)
+        elif isinstance(message, FetchImageLogin):
+            bring_login(self, delivery)
         elif isinstance(message, (ShellData, PortData)):
             if delivery.sender.node:
                 self._report(message)

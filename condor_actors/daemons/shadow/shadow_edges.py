@@ -15,7 +15,7 @@ from condor_actors.cores.trace_spans import TellSpan
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.userlog.writer import UserLogs
 
-__all__ = ["Bulk", "ShadowEdges"]
+__all__ = ["Bulk", "RegistryAccess", "ShadowEdges"]
 
 
 class Bulk(Protocol):
@@ -33,6 +33,19 @@ class Bulk(Protocol):
 
 
 @attrs.frozen(kw_only=True)
+class RegistryAccess:
+    """How registries of images are reached from here.
+
+    Attributes:
+        allowed: CONTAINER_REGISTRIES; proxy: CONTAINER_REGISTRY_PROXY; authorities: AUTH_SSL_CLIENT_CAFILE.
+    """
+
+    allowed: tuple[str, ...] = ("*",)
+    proxy: str = ""
+    authorities: str = ""
+
+
+@attrs.frozen(kw_only=True)
 class ShadowEdges:
     """What all shadows of a host share.
 
@@ -45,7 +58,7 @@ class ShadowEdges:
         in_thread: runs what touches the owner's files.
         owner_uid: whose jobs these are; root's are run by a process that may be nobody's.
         chirp: what jobs may do here while they run.
-        credd: the node of this machine's credential daemon.
+        credd: the node of this machine's credential daemon; registries: how they are reached.
         tell_span: takes the spans of jobs' traces; None: there are none.
     """
 
@@ -58,4 +71,5 @@ class ShadowEdges:
     owner_uid: int = attrs.field(factory=os.getuid)
     chirp: ChirpLimits = attrs.field(factory=ChirpLimits)
     credd: str = "unix:/nonexistent"
+    registries: RegistryAccess = attrs.field(factory=RegistryAccess)
     tell_span: TellSpan | None = None

@@ -34,7 +34,7 @@ from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, AskSchedd, R
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
 from condor_actors.daemons.shadow.shadow import Shadow
-from condor_actors.daemons.shadow.shadow_edges import Bulk, ShadowEdges
+from condor_actors.daemons.shadow.shadow_edges import Bulk, RegistryAccess, ShadowEdges
 from condor_actors.daemons.shadow.standard_shadow import StandardEdges, StandardShadow
 from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.machine.run.launch import Launcher
@@ -90,7 +90,7 @@ class HostEdges:
         grid: what jobs need that are handed to other batch systems.
         local_account: as whom jobs of the local universes run; None: as the owner. Root's own run as nobody.
         chirp: what jobs may do here while they run.
-        credd: the node of this machine's credential daemon.
+        credd: the node of this machine's credential daemon; registries: how they are reached.
         tell_span: takes the spans of jobs' traces; None: there are none.
     """
 
@@ -113,6 +113,7 @@ class HostEdges:
     local_account: Callable[[], Account | None] = lambda: None
     chirp: ChirpLimits = attrs.field(factory=ChirpLimits)
     credd: str = "unix:/nonexistent"
+    registries: RegistryAccess = attrs.field(factory=RegistryAccess)
     tell_span: TellSpan | None = None
 
 
@@ -316,7 +317,7 @@ class ShadowHostActor(Actor):
         its = ShadowEdges(
             logs=edges.logs, cache=edges.cache, bulk=edges.bulk, domain=edges.domain, in_thread=edges.in_thread,
             owner_uid=0 if _is_root(self._record.owner) else os.getuid(), chirp=edges.chirp, credd=edges.credd,
-            tell_span=edges.tell_span,
+            tell_span=edges.tell_span, registries=edges.registries,
             kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
         key = edges.new_secret()
         if edges.standard is not None and universe == Universe.STANDARD:

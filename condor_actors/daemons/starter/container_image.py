@@ -31,6 +31,8 @@ from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.run.sandbox import UNPACKED
 from condor_actors.machine.run.users import open_as
 from condor_actors.messages.codes import HoldCode
+from condor_actors.messages.credentials import FetchImageLogin, ImageLogin
+from condor_actors.messages.envelope import Delivery, Refused
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.references.image_reference import DIGEST, BadReference, ImageReference
 
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["ContainerImage", "without_image"]
 
 BLOCK_BYTES = 1 << 20
+LOGIN_S = 200.0
+"""How long the submit machine may take to ask a registry what a login is worth."""
+LOGIN_FRESH_S = 30.0
 
 
 def without_image(entries: tuple[FileEntry, ...], spec: ContainerSpec | None) -> tuple[FileEntry, ...]:
@@ -70,6 +75,9 @@ class ContainerImage:
         self._below = any(entry.path.startswith(f"{spec.name}/") for entry in entries)
         self._owner, self._digest = starter.held.owner, ""
         self._said, self._unpacking = b"", False
+        self._login, self._login_s = "", 0.0
+        self._since_s = 0.0
+        """What the name means counts that was learned since then."""
 
     def find(self) -> None:
         """Begin."""
@@ -137,13 +145,17 @@ class ContainerImage:
         elif images.begin(self._owner, self._digest, starter.context.as_turn(self._use)):
             self._unpacking = True
             starter.held.unpacks = self._digest
-            try:
-                if self._spec.reference is None:
-                    self._unpack()
-                else:
-                    self._pull(self._spec.reference)
-            except (OSError, ValueError, image_tree.BadImage) as error:
-                self._refuse(error, elsewhere=isinstance(error, BadReference))
+            if self._spec.reference is None:
+                self._try(self._unpack)
+            else:
+                self._with_login(self._pull)
+
+    def _try(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except (OSError, ValueError, image_tree.BadImage) as error:
+            own_fault = self._spec.reference is None or isinstance(error, ValueError)
+            self._refuse(error, elsewhere=not own_fault or isinstance(error, BadReference))
 
     def _alive(self) -> bool:
         starter = self._starter
@@ -216,17 +228,43 @@ class ContainerImage:
         starter, spec, images = self._starter, self._spec, self._starter.edges.images
         if not self._alive() or spec.reference is None:
             return
-        self._digest = spec.digest or images.meaning(self._owner, spec.image, starter.context.now_s())
+        now_s = starter.context.now_s()
+        self._since_s = self._since_s or (now_s if spec.asks_always else 1.0)
+        self._digest = spec.digest or images.meaning(self._owner, spec.image, now_s, self._since_s)
         if self._digest:
             self._use()
         elif images.begin(self._owner, spec.image, starter.context.as_turn(self._ask_registry)):
             self._unpacking = True
             starter.held.unpacks = spec.image
-            try:
-                order = self._order(spec.reference, tag=spec.reference.tag)
-                run_own_program(starter, pull.__name__, order.encode(), (), self._resolved)
-            except (OSError, ValueError) as error:
-                self._refuse(error, elsewhere=not isinstance(error, ValueError) or isinstance(error, BadReference))
+            self._with_login(self._resolve)
+
+    def _with_login(self, then: Callable[[], None]) -> None:
+        """Go on with what the job's owner is known as at the registry, where the job wants that shown."""
+        starter = self._starter
+        is_fresh = self._login_s > 0 and starter.context.now_s() - self._login_s < LOGIN_FRESH_S
+        if not self._spec.shows_login or is_fresh:
+            self._try(then)
+            return
+
+        def answered(answer: Delivery) -> None:
+            message: Any = answer.message
+            if not self._alive():
+                self._settled()
+            elif isinstance(message, ImageLogin):
+                self._login, self._login_s = message.authorization, starter.context.now_s()
+                self._try(then)
+            else:
+                known = isinstance(message, Refused) and message.code not in ("busy", "internal")
+                text = getattr(message, "text", "") or getattr(message, "reason", "")
+                self._refuse(f"its owner's login: {text}", elsewhere=not known)
+
+        starter.context.ask(starter.shadow, FetchImageLogin(run_id=starter.run_id), timeout_s=LOGIN_S, then=answered)
+
+    def _resolve(self) -> None:
+        reference = self._spec.reference
+        assert reference is not None
+        order = self._order(reference, tag=reference.tag)
+        run_own_program(self._starter, pull.__name__, order.encode(), (), self._resolved)
 
     def _resolved(self, end: ProgramEnd) -> None:
         if not self._alive():
@@ -256,9 +294,11 @@ class ContainerImage:
             name=reference.name, places=places, tag=tag, digest=self._digest, folder=folder,
             account=self._starter.account, limit_bytes=settings.image_limit_bytes,
             room_bytes=room_bytes(folder) if folder >= 0 else 0, most_s=settings.registries.most_s,
-            authorities=settings.run.authorities, proxy=settings.registries.proxy)
+            authorities=settings.run.authorities, proxy=settings.registries.proxy, login=self._login)
 
-    def _pull(self, reference: ImageReference) -> None:
+    def _pull(self) -> None:
+        reference = self._spec.reference
+        assert reference is not None
         with self._folder() as folder:
             order = self._order(reference, folder=folder)
             run_own_program(self._starter, pull.__name__, order.encode(), (folder,), self._unpacked)

@@ -65,10 +65,10 @@ class ImageStore:
         self._names = {key: found for key, found in self._names.items() if now_s - found[0] < NAME_S}
         self._names[owner, name] = (now_s, digest)
 
-    def meaning(self, owner: str, name: str, now_s: float) -> str:
-        """The digest that a name meant lately; empty: it is to be asked for."""
+    def meaning(self, owner: str, name: str, now_s: float, since_s: float = 0.0) -> str:
+        """The digest that a name meant lately, and not before ``since_s``; empty: it is to be asked for."""
         learned_s, digest = self._names.get((owner, name), (-NAME_S, ""))
-        return digest if now_s - learned_s < NAME_S else ""
+        return digest if now_s - learned_s < NAME_S and learned_s >= since_s else ""
 
     def load(self) -> None:
         """Read what an earlier process has kept; what it has not finished goes.

@@ -43,7 +43,7 @@ from condor_actors.machine.containers.unpack import (
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.references.image_reference import Registry
 
-__all__ = ["ELSEWHERE", "PullOrder", "pull", "resolve"]
+__all__ = ["ELSEWHERE", "PullOrder", "pull", "resolve", "trusted"]
 
 BAD, ELSEWHERE = 1, 2
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -64,6 +64,7 @@ class PullOrder:
         most_s: more is given up.
         authorities: a file with more authorities that vouch for servers; empty: the machine's own only.
         proxy: ``http://host:port``; empty: none.
+        login: what the registry is shown, as a header has it; mirrors are not.
     """
 
     name: str
@@ -77,6 +78,7 @@ class PullOrder:
     most_s: float
     authorities: str = ""
     proxy: str = ""
+    login: str = attrs.field(default="", repr=False)
 
     def encode(self) -> bytes:
         """As it goes through the pipe."""
@@ -154,7 +156,12 @@ def _first(repositories: Sequence[Repository], ask: Callable[[Repository], Found
 # ---- the process
 
 
-def _trust(authorities: str) -> ssl.SSLContext:
+def trusted(authorities: str) -> ssl.SSLContext:
+    """The machine's authorities that vouch for servers, and those of a file; empty: no more.
+
+    Raises:
+        Unreachable: the file cannot be used.
+    """
     context = ssl.create_default_context()
     if authorities:
         try:
@@ -165,7 +172,9 @@ def _trust(authorities: str) -> ssl.SSLContext:
 
 
 def _work(order: PullOrder, context: ssl.SSLContext) -> bytes:
-    repositories = [Repository(place, order.name, context, proxy=order.proxy) for place in order.places]
+    last = order.places[-1]
+    repositories = [Repository(place, order.name, context, proxy=order.proxy,
+                               given=order.login if place is last else "") for place in order.places]
     if order.tag:
         with understood():
             return resolve(repositories, order.tag).encode()
@@ -176,7 +185,7 @@ def main() -> int:
     """Carry out the order on standard input."""
     order = _decode(sys.stdin.buffer.read())
     try:
-        context = _trust(order.authorities)
+        context = trusted(order.authorities)
         "".encode("idna")  # what the library would look for on the disk later, where the account may see nothing
         socket.getaddrinfo("localhost", None)
         carry_out(order.account, order.most_s, lambda: _work(order, context))

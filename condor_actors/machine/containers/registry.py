@@ -3,13 +3,17 @@
 Theory: a registry, what stands between it and us, and any server it redirects to are hostile until what they sent has
 the digest that was asked for.  Every answer is bounded: a manifest by its kind, a layer by the size that the manifest
 says, a word by the seconds that it may take.  What breaks off goes on where it broke (Range) and is tried again; what
-is refused is not.  A token that the registry's word leads to is shown to that registry only.
+is refused is not.  A token that the registry's word leads to is shown to that registry only.  A user's name and
+password are shown where the registry wants them, by https (or to this machine itself), and by his own process on the
+submit machine alone: the machine that fetches the image has what was given for them.
 
 =====================  ========================================================================================
 what comes             what becomes of it
 =====================  ========================================================================================
-401 and a realm        a token is asked for there, without a name or password, once
-another 401, 403       :class:`BadImage`: it takes a login
+401 and a realm        a token is asked for there, once; with a name and password where there is a login
+401, ``Basic``         the login itself, where there is one
+another 401, 403       :class:`BadImage`: it takes a login, or another one
+401 for what was given :class:`Unreachable`: it has run out, and the next run has another
 404                    :class:`BadImage`: there is no such image
 429, 5xx, no answer    tried again; then :class:`Unreachable`, which another machine may not find so
 a redirect             to https; to http only where plain http is allowed; never to this machine from another
@@ -36,6 +40,7 @@ from typing import Any
 
 import attrs
 
+from condor_actors.cores.registry_logins import Login
 from condor_actors.machine.containers.image_tree import BadImage
 from condor_actors.messages.references.image_reference import DIGEST, Registry, is_loopback
 
@@ -56,6 +61,7 @@ LISTS = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.dist
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x",
                  "riscv64": "riscv64"}
+FORM = "application/x-www-form-urlencoded"
 _CHALLENGE = re.compile(r'([A-Za-z]+)="([^"]*)"')
 _OVER = (429, 500, 502, 503, 504)
 
@@ -102,15 +108,19 @@ class Repository:
         registry: where it is; name: as the registry has it.
         context: whom https trusts; proxy: ``http://host:port``, which this machine itself is not asked through.
         sleep: waits before another try.
+        login: of its user; given: what another process was given for one, as a header has it.
     """
 
     def __init__(self, registry: Registry, name: str, context: ssl.SSLContext, *, proxy: str = "",
-                 sleep: Callable[[float], None] = time.sleep) -> None:
+                 sleep: Callable[[float], None] = time.sleep, login: Login | None = None, given: str = "") -> None:
+        if login is not None or given:
+            registry = attrs.evolve(registry, plain=registry.plain and is_loopback(registry.host))
         self._registry = registry
+        self._login, self._given = login, given
         self._name = registry.prefix + name
         self._direct, self._proxied = _opener(context, ""), _opener(context, proxy)
         self._schemes: tuple[str, ...] = ("https", "http") if registry.plain else ("https",)
-        self._token = ""
+        self._authorization = given
         self._sleep = sleep
 
     @property
@@ -127,6 +137,16 @@ class Repository:
             BadImage: there is none. Unreachable: nobody says.
         """
         return f"sha256:{hashlib.sha256(self._manifest_bytes(tag)).hexdigest()}"
+
+    def authorized(self, reference: str) -> str:
+        """What its user's login is worth for the image with this tag or digest, as a header has it; empty: nothing is
+        asked for.
+
+        Raises:
+            BadImage: the login does not do. Unreachable: nobody says.
+        """
+        self._manifest_bytes(reference)
+        return self._authorization
 
     def manifest(self, digest: str) -> Manifest:
         """The manifest with this digest, or that of this machine's platform in a list with it.
@@ -225,9 +245,12 @@ class Repository:
         try:
             return self._asked(path, headers)
         except _Refused as refusal:
+            if refusal.code == 401 and self._given:
+                raise Unreachable(f"{self.shown}: what the submit machine was given for its user's login is not taken "
+                                  "(any more)") from None
             if refusal.code != 401 or not refusal.challenge:
                 raise BadImage(self._why(refusal)) from None
-            self._token = self._token_for(refusal.challenge)
+            self._authorization = self._authorization_for(refusal.challenge)
         try:
             return self._asked(path, headers)
         except _Refused as refusal:
@@ -237,8 +260,11 @@ class Repository:
         if refusal.code == 404:
             return f"the registry has no {self.shown} of that tag or digest (it says 404)"
         if refusal.code in (401, 403):
+            if self._login is not None:
+                return (f"the registry does not give {self.shown} to {self._login.user or 'the login'} (it says "
+                        f"{refusal.code})")
             return (f"the registry gives {self.shown} to nobody without a login, or has none (it says {refusal.code}); "
-                    "names and passwords are not passed on to registries: bring a private image as a tar file")
+                    "after docker login or podman login, docker_send_credentials = true uses yours")
         return f"{self.shown}: the registry says {refusal.code} {refusal.reason}"
 
     def _asked(self, path: str, headers: dict[str, str]) -> _Answer:
@@ -261,8 +287,8 @@ class Repository:
         own = urllib.parse.urlsplit(url).netloc
         for _ in range(MOST_REDIRECTS):
             sent = dict(headers)
-            if self._token and urllib.parse.urlsplit(url).netloc == own:
-                sent["Authorization"] = f"Bearer {self._token}"
+            if self._authorization and urllib.parse.urlsplit(url).netloc == own:
+                sent["Authorization"] = self._authorization
             answer = self._open(url, sent)
             if answer.status not in (301, 302, 303, 307, 308):
                 return answer
@@ -290,12 +316,12 @@ class Repository:
             raise BadImage(f"{self.shown}: the registry sends us on to {shown!r}, which is not followed")
         return target.geturl()
 
-    def _open(self, url: str, headers: dict[str, str]) -> _Answer:
+    def _open(self, url: str, headers: dict[str, str], form: bytes | None = None) -> _Answer:
         direct = is_loopback(urllib.parse.urlsplit(url).netloc)
         opener = self._direct if direct else self._proxied
         try:
-            return _Answer(opener.open(urllib.request.Request(url, headers=headers), timeout=SILENCE_S),  # noqa: S310
-                           self.shown)
+            request = urllib.request.Request(url, data=form, headers=headers)  # noqa: S310 - https, or as plain says
+            return _Answer(opener.open(request, timeout=SILENCE_S), self.shown)
         except urllib.error.HTTPError as error:
             if error.code in (301, 302, 303, 307, 308):
                 return _Answer(error, self.shown)
@@ -312,21 +338,34 @@ class Repository:
                     traceback.clear_frames(each.__traceback__)  # a proxy's answer is in one, and open
             raise _Broken(f"{urllib.parse.urlsplit(url).netloc} cannot be reached: {str(said)[:500]}") from None
 
-    def _token_for(self, challenge: str) -> str:
-        """An anonymous token, from the server that the registry names for it."""
+    def _authorization_for(self, challenge: str) -> str:
+        """What the registry wants to be shown: the login, or a token from the server that it names for that."""
         kind, _, rest = challenge.partition(" ")
         said = {name.lower(): value for name, value in _CHALLENGE.findall(rest)}
+        if kind.lower() == "basic" and self._login is not None and self._login.password:
+            return self._login.basic
         if kind.lower() != "bearer" or not said.get("realm"):
             raise BadImage(self._why(_Refused(401, "", "")))
-        asked = [("scope", f"repository:{self._name}:pull")]
-        if said.get("service"):
-            asked.insert(0, ("service", said["service"]))
-        url = self._next(f"{self._schemes[0]}://{self._registry.host}/", said["realm"])
-        joint = "&" if "?" in url else "?"
-        url += joint + urllib.parse.urlencode(asked)
+        return f"Bearer {self._token_for(said['realm'], said.get('service', ''))}"
+
+    def _token_for(self, realm: str, service: str) -> str:
+        """A token that opens the image for reading."""
+        asked = [("service", service)] if service else []
+        asked.append(("scope", f"repository:{self._name}:pull"))
+        url, login = self._next(f"{self._schemes[0]}://{self._registry.host}/", realm), self._login
+        headers: dict[str, str] = {}
+        form = None
+        if login is not None and login.identity_token:
+            asked += [("grant_type", "refresh_token"), ("client_id", "condor-shadow"),
+                      ("refresh_token", login.identity_token)]
+            headers["Content-Type"], form = FORM, urllib.parse.urlencode(asked).encode()
+        else:
+            url += ("&" if "?" in url else "?") + urllib.parse.urlencode(asked)
+            if login is not None:
+                headers["Authorization"] = login.basic
 
         def ask() -> bytes:
-            with self._open(url, {}) as answer:
+            with self._open(url, headers, form) as answer:
                 return _bounded(answer, MOST_TOKEN_BYTES, f"{self.shown}: its token")
 
         try:

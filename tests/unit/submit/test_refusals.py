@@ -260,10 +260,30 @@ def test_a_job_of_the_docker_universe_names_its_image_without_a_scheme() -> None
     ("docker_image = Tool", "no name of an image"), ("container_image = x", "needs a docker_image"),
     ("docker_image = tool\ndocker_network_type = bridge", "neither host nor none"),
     ("docker_image = tool\ncontainer_target_dir = x", "no absolute path"),
+    ("docker_image = tool\ndocker_pull_policy = never", "is not always"),
 ])
 def test_what_the_docker_universe_cannot_have_is_refused(lines: str, problem: str) -> None:
     with pytest.raises(SubmitError, match=problem):
         jobs_of(f"{START}universe = docker\n{lines}\nqueue\n", world())
+
+
+SENDS = "should_transfer_files = YES\ndocker_send_credentials = true\n"
+LOGINS = '{"auths": {"https://index.docker.io/v1/": {"auth": "YWxpY2U6d29yZA=="}}}'
+
+
+def test_the_file_with_the_login_for_a_private_image_is_found() -> None:
+    here = World(files={"/bin/true": 30_000, "/d/config.json": 9}, texts={"/d/config.json": LOGINS},
+                 environ={"DOCKER_CONFIG": "/d", "HOME": "/h"})
+    for image in ("universe = docker\ndocker_image = alice/tool\n", "container_image = docker://tool\n"):
+        (job,) = jobs_of(f"{START}{image}{SENDS}queue\n", here)
+        assert job.evaluate("DockerSendCredentials") is True
+        assert job.evaluate("ContainerLoginFile") == "/d/config.json"
+    with pytest.raises(SubmitError, match=r"no login for other\.example in /d/config\.json"):
+        jobs_of(f"{START}container_image = docker://other.example/tool\n{SENDS}queue\n", here)
+    with pytest.raises(SubmitError, match=r"no login for docker\.io in any file of docker login"):
+        jobs_of(f"{START}container_image = docker://tool\n{SENDS}queue\n", world())
+    with pytest.raises(SubmitError, match="is about an image of a registry"):
+        jobs_of(f"{START}container_image = tool.tar\n{SENDS}queue\n", here)
 
 
 SERVES = "universe = container\ncontainer_image = docker://tool\ncontainer_service_names = web, db\n"

@@ -206,6 +206,16 @@ def test_what_its_images_name_means_is_decided_once() -> None:
     assert bench.run.attributes.evaluate("ContainerImageDigest") == first
 
 
+def test_a_run_that_asks_anew_says_what_it_was_told() -> None:
+    first, second = ("sha256:" + digit * 64 for digit in "01")
+    bench = Bench(reattach=False)
+    bench.run.job.update({"ContainerImageDigest": first, "DockerPullPolicy": "always"})
+    bench.tell(InputsReady((), transfers=False))
+    bench.tell(Answer("activate", Activated(run_id="1.0#1", missing=())))
+    bench.tell(RunBegan(run_id="1.0#1", when_s=1001.0, pid=7, scratch_dir="/s", image_digest=second))
+    assert bench.run.attributes.evaluate("ContainerImageDigest") == second
+
+
 def test_of_ports_only_those_of_the_jobs_services_are_believed_and_only_while_it_runs() -> None:
     bench = Bench(reattach=False)
     bench.run.job.update({"ContainerServiceNames": "web, db", "web_ContainerPort": 80, "db_ContainerPort": 81})

@@ -20,6 +20,18 @@ def test_the_job_knows_which_image_its_name_meant() -> None:
     assert spec.digest == OTHER
 
 
+def test_a_job_whose_every_run_asks_is_not_bound_by_an_earlier_one() -> None:
+    ad = ClassAd({"ContainerImage": "docker://host:1/tool:x", "ContainerImageDigest": DIGEST,
+                  "DockerPullPolicy": "Always"})
+    spec = container_of(ad)
+    assert spec is not None
+    assert (spec.asks_always, spec.digest) == (True, "")
+    ad["ContainerImage"] = f"docker://host:1/tool@{DIGEST}"
+    spec = container_of(ad)
+    assert spec is not None
+    assert spec.digest == DIGEST
+
+
 @pytest.mark.parametrize(("more", "by_entrypoint"), [({}, True), ({"DockerOverrideEntrypoint": True}, False)])
 def test_a_job_of_the_docker_universe_is_started_by_the_entrypoint(
         more: dict[str, object], by_entrypoint: bool) -> None:
