@@ -146,6 +146,8 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "gce_json_file; gce_machine_type; gce_metadata; gce_metadata_file; gce_preemptible; WantNameTag; "
      "delegate_job_GSI_credentials_lifetime; remote_grid_resource; remote_remote_grid_resource",
      _GRID, _GRID_INSTEAD),
+    ("RequestedChroot RequestedChroot", "no root directory of a machine has a name (NAMED_CHROOT)",
+     "Use container_image = /FOLDER with transfer_container = false."),
     ("<service-name>_HostPort", "a port that is free on the machine leads to the service, and the pool writes it into "
      "the job's ad", "Read it there while the job runs: condor_q -af SERVICE_HostPort."),
     ("cuda_version CUDAVersion", "it asks for attributes that only old programs for finding GPUs wrote",

@@ -39,7 +39,17 @@ SLOW = """#!/bin/sh
 touch {place}/slow.begun
 sleep 1000
 """
+WRAPPER = """#!/bin/sh
+if test -n "$NEEDS_LICENCE" && ! test -e {place}/licence; then
+    echo x >> {place}/wrapped
+    echo "no licence server" > "$_CONDOR_WRAPPER_ERROR_FILE"
+    exit 3
+fi
+export WRAPPED="$#"
+exec "$@"
+"""
 CONFIG = """
+USER_JOB_WRAPPER = {place}/wrapper
 SITE_HOOK_PREPARE_JOB = {place}/choose
 SITE_HOOK_PREPARE_JOB_ARGS = word
 WATCH_HOOK_UPDATE_JOB_INFO = {place}/update
@@ -64,7 +74,7 @@ def pool() -> Iterator[PersonalPool]:
         place.mkdir()
         place.chmod(0o777)
         for name, text in (("choose", CHOOSE), ("update", UPDATE), ("exit", EXIT), ("refuse", REFUSE),
-                           ("elsewhere", ELSEWHERE), ("slow", SLOW)):
+                           ("elsewhere", ELSEWHERE), ("slow", SLOW), ("wrapper", WRAPPER)):
             (place / name).write_text(text.replace("{place}", str(place)))
             (place / name).chmod(0o755)
         made = PersonalPool(folder, slots=2, config=CONFIG.replace("{place}", str(place)) + "NEGOTIATOR_INTERVAL = 2\n")
@@ -102,6 +112,31 @@ def test_one_that_fails_holds_the_job_with_its_text(pool: PersonalPool) -> None:
     assert "GONE_HOOK_PREPARE_JOB cannot be run" in reason(pool, submit(pool, "gone", "gone"))
     assert "did not end within 1 s" in reason(pool, submit(pool, "late", "late"))
     assert "plain" not in "".join(path.read_text() for path in pool.work.glob("refused.out"))
+
+
+def test_the_wrapper_starts_each_job_in_its_place(pool: PersonalPool) -> None:
+    pool.submit("executable = /bin/sh\narguments = \"-c 'echo $0 $WRAPPED; echo $1; exit 4' program 'two  words'\"\n"
+                "should_transfer_files = YES\noutput = wrapped.out\nlog = wrapped.log\nqueue\n")
+    pool.wait("wrapped.log")
+    assert (pool.work / "wrapped.out").read_text() == "program 5\ntwo  words\n"
+    assert "(return value 4)" in (pool.work / "wrapped.log").read_text()
+
+
+def test_a_job_that_its_wrapper_did_not_start_is_run_again(pool: PersonalPool) -> None:
+    """Whether the wrapper says so, or is not there."""
+    place = pool.folder / "site"
+    submit(pool, "licence", "none", more="environment = NEEDS_LICENCE=1")
+    wrapped = place / "wrapped"
+    until(lambda: wrapped.exists() and len(wrapped.read_text().split()) >= 2, "a second try")
+    (place / "wrapper").rename(place / "away")
+    log = pool.work / "licence.log"
+    until(lambda: "wrapper: cannot be executed" in log.read_text(), lambda: f"a try without it: {log.read_text()}")
+    (place / "licence").touch()
+    (place / "away").rename(place / "wrapper")
+    pool.wait("licence.log")
+    assert (pool.work / "licence.out").read_text() == "plain\n"
+    assert "USER_JOB_WRAPPER did not start the job: no licence server" in log.read_text()
+    assert not (pool.work / ".job_wrapper_failure").exists()
 
 
 def test_one_that_wants_the_job_elsewhere_leaves_it_idle(pool: PersonalPool) -> None:

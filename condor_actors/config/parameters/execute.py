@@ -89,6 +89,14 @@ ROWS = (
         "Whether the page cache counts as a job's memory.",
         read_by=STARTER,
     ),
+    path(
+        "USER_JOB_WRAPPER",
+        None,
+        "A program that starts each job: its arguments are the job's program and arguments, which it executes in its "
+        "place. One that cannot writes why into the file $_CONDOR_WRAPPER_ERROR_FILE, and the job is run again. Jobs "
+        "in images and of the standard universe do without it.",
+        read_by=STARTER,
+    ),
     text("SINGULARITY", None, "The path of Singularity or Apptainer.", read_by=STARTER),
     integer(
         "CONTAINER_IMAGE_CACHE",

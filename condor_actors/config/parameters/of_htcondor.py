@@ -41,6 +41,8 @@ _GROUPS: Final = (
      "jobs are handed to Slurm alone, of other batch systems, pools and clouds",
      "Its parameters are those of docs/grid.md."),
     (r"(HPC_)?ANNEX_.*", True, "machines are not rented", ""),
+    (r"SINGULARITY_(JOB|IMAGE_EXPR|TARGET_DIR|BIND_EXPR)", False, "which image a job has is its own or the schedd's "
+     "affair", "Set ContainerImage by JOB_TRANSFORM_NAMES, and mount folders by DOCKER_MOUNT_VOLUMES."),
     (r"DOCKER.*|SINGULARITY.*|CONTAINER.*|.*_CONTAINER.*|APPTAINER.*", True,
      "jobs in container images are started by the pool's own launcher, not by an engine", ""),
     (r".*GPU.*", True, "how busy GPUs are is not measured", "Run condor_gpu_discovery -dynamic."),

@@ -176,7 +176,8 @@ class TreeGone:
         usage: its whole usage.
         oom: whether the kernel killed for memory; memory_mib: how much was allowed.
         slot_name: where it ran.
-        no_room: a sentence, when others have filled the disk that it could not write to; over_disk: when it has.
+        no_room: a sentence, when others have filled the disk that it could not write to; over_disk: when it has;
+            unstarted: when what ended was no more than the program that was to start it.
     """
 
     usage: Usage
@@ -185,6 +186,7 @@ class TreeGone:
     slot_name: str = ""
     no_room: str = ""
     over_disk: str = ""
+    unstarted: str = ""
 
 
 def too_much(what: str, used_kib: int, asked_kib: int, command: str, slot_name: str) -> str:

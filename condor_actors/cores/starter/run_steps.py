@@ -331,6 +331,9 @@ def gather(run: JobRun, event: TreeGone) -> None:
     """Nothing of the tree is left: list the outputs that go home."""
     run.usage = event.usage
     run.out.append(CancelTimer("again"))
+    if event.unstarted and run.cause == "exited":
+        run.end("start-failed", event.unstarted)
+        return
     if event.oom and run.cause == "exited" and run.status[0] != 0:
         run.end("hold", too_much("memory", event.usage.peak_memory_kib, event.memory_mib << 10, "RequestMemory",
                                  event.slot_name), (HoldCode.JOB_OUT_OF_RESOURCES, HoldSubCode.MEMORY_EXCEEDED))

@@ -8,12 +8,14 @@ may fill the disk before it is noticed: a program that fails then, and has not t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.daemons.starter.hooks.job_wrapper import failure_in, wrapper_of
 from condor_actors.messages.codes import HoldSubCode
 from condor_actors.messages.run import Usage
 
@@ -41,12 +43,13 @@ class LimitWatch:
         held = settings.memory_policy == "hard" and claim.memory_mib > 0
         grouped = claim.cgroup is not None and claim.cgroup.limits_memory
         self._watches = held and not grouped
-        self._stands = self._clears = False
+        self._stands = self._clears = self._wrapper_looked = False
         self.memory_in_force = "none" if not held else "control group" if grouped else f"looked at every {WATCH_S:g} s"
 
     def begin(self) -> None:
         """The run has begun; what holds for all runs of its claim is told with the first."""
         starter, claim = self._starter, self._starter.claim
+        self._wrapper_looked = False
         if self._watches:
             starter.context.set_timer("watch", WATCH_S)
         if starter.edges.settings.enforce_disk and starter.sandbox is not None:
@@ -107,6 +110,11 @@ class LimitWatch:
     def cleared(self, ended: Ended | None) -> None:
         """No process of the run is left: say so; where the program has failed, after a look at the disk."""
         starter = self._starter
+        if not self._wrapper_looked and wrapper_of(starter) and starter.sandbox is not None:
+            self._wrapper_looked = True
+            work = starter.held.in_thread(partial(failure_in, starter.sandbox))
+            starter.context.defer_to_turn(work, lambda found: self._wrapper_said(ended, found))
+            return
         had_room = starter.edges.disk.had_room(starter.run_id)
         if not (had_room and starter.core.failed and starter.sandbox is not None):
             self._tree_gone(ended)
@@ -119,6 +127,19 @@ class LimitWatch:
                 return free_kib, sandbox.size_kib() if free_kib < FULL_KIB else 0
 
             starter.context.defer_to_turn(starter.held.in_thread(disk), lambda found: self._disk_at_end(ended, found))
+
+    def _wrapper_said(self, ended: Ended | None, failure: Any) -> None:
+        """What has ended was the job, or a wrapper that could not start it."""
+        starter = self._starter
+        if starter.core.state is not jr.StarterState.CLEARING:
+            return
+        if isinstance(failure, Failure):
+            failure = ""
+        if failure:
+            starter.decide(jr.TreeGone(starter.usage(), slot_name=starter.claim.slot_name, unstarted=(
+                f"Error from {starter.claim.slot_name}: USER_JOB_WRAPPER did not start the job: {failure}")))
+        else:
+            self.cleared(ended)
 
     def _disk_at_end(self, ended: Ended | None, found: Any) -> None:
         starter, limit_kib = self._starter, self._starter.claim.disk_kib

@@ -10,6 +10,7 @@ import attrs
 
 from condor_actors.cores.starter.run_spec import NULL, environment_of
 from condor_actors.daemons.starter.container_launch import contained, seen_as, volumes_of
+from condor_actors.daemons.starter.hooks.job_wrapper import wrapped, wrapper_of
 from condor_actors.machine.run.launch import LaunchPlan
 from condor_actors.machine.run.process_tree import MARK
 
@@ -86,7 +87,9 @@ def plan_of(starter: Starter, stdin: int, stdout: int, stderr: int) -> LaunchPla
         plan = contained(bare, spec, sandbox, image, volumes, edges.filter_of(("pid",)))
         directory = plan.directory
     else:
-        plan = edges.confined(bare, spec, sandbox, claim.devices.others)
+        wrapper = wrapper_of(starter)
+        needs = (wrapper,) if wrapper else ()
+        plan = wrapped(edges.confined(bare, spec, sandbox, claim.devices.others, needs), wrapper, sandbox.path)
     elsewhere = spec.remote_directory  # after the confinement: it opens nothing that is shut
     return attrs.evolve(plan, directory=os.path.join(directory, elsewhere)) if elsewhere else plan
 

@@ -10,7 +10,6 @@ frees it in that case.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from condor_actors.cores.starter.run_log import RunLog
 from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.cores.trace_spans import RunSpans
 from condor_actors.daemons.starter.container_launch import prepare_layers, volumes_of
+from condor_actors.daemons.starter.hooks.job_wrapper import start_failure
 from condor_actors.daemons.starter.hooks.run_hooks import RunHooks
 from condor_actors.daemons.starter.interactive.visits import VISITS, Visits
 from condor_actors.daemons.starter.limit_watch import LimitWatch
@@ -405,8 +405,7 @@ class Starter(Actor):
         self._watch.begin()
 
     def _start_failed(self, reason: str) -> None:
-        program = os.path.basename(self.spec.program)
-        self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: Failed to execute '{program}': {reason}"))
+        self.decide(start_failure(self, reason))
 
     def _program_ended(self, ended: Ended) -> None:
         self._ended = ended

@@ -116,7 +116,7 @@ class StarterSettings:
         hide_devices: whether jobs cannot open others' devices (STARTER_HIDE_GPU_DEVICES).
         image_limit_bytes: CONTAINER_IMAGE_LIMIT; registries: where images are fetched from.
         volumes: what the administrator mounts in images.
-        hooks: programs of the site around runs.
+        hooks: programs of the site around runs; wrapper: the one that starts each job (USER_JOB_WRAPPER); empty: none.
         hidden: the pool's own folders, which jobs do not see that have its account.
     """
 
@@ -134,6 +134,7 @@ class StarterSettings:
     hidden: tuple[str, ...] = ()
     image_limit_bytes: int = 20 << 30
     hooks: HookSettings = attrs.field(factory=HookSettings)
+    wrapper: str = ""
     registries: RegistrySettings = attrs.field(factory=RegistrySettings)
     volumes: tuple[Volume, ...] = ()
 
@@ -339,12 +340,13 @@ class StarterEdges:
                               "this machine, or the job's own files are in it")
         return list(made)
 
-    def confined(self, plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox, devices: Sequence[str] = ()) -> LaunchPlan:
+    def confined(self, plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox, devices: Sequence[str] = (),
+                 more: Sequence[str] = ()) -> LaunchPlan:
         """The launch of an ordinary job, shut in as far as the settings want and the machine allows.
 
-        Of ``devices``, which are others', it can open none.  It has folders of its own (MOUNT_UNDER_SCRATCH), memory to
-        share of its own (MOUNT_PRIVATE_DEV_SHM), and sees of
-        the rest what JOB_CONFINEMENT leaves.
+        Of ``devices``, which are others', it can open none; what ``more`` names it sees as it sees its program.  It has
+        folders of its own (MOUNT_UNDER_SCRATCH), memory to share of its own (MOUNT_PRIVATE_DEV_SHM), and sees of the
+        rest what JOB_CONFINEMENT leaves.
 
         Raises:
             OSError: see :meth:`Sandbox.private`; or the job wants no network, and the machine cannot take it away.
@@ -356,7 +358,7 @@ class StarterEdges:
             raise OSError("this machine cannot give a job folders of its own (mount_under_scratch)")
         if not isolate:
             return attrs.evolve(plan, filter=self.filter_of(isolate))
-        needed = (sandbox.path, plan.directory, plan.program)
+        needed = (sandbox.path, plan.directory, plan.program, *more)
         binds = self._private(sandbox, spec, needed) if settings.private_folders or spec.own_folders else []
         hide: tuple[str, ...] = ()
         if "sandboxes" in settings.confine and spec.transfers:  # whatever the job names as its program

@@ -107,6 +107,7 @@ class StarterHostDaemon:
             hide_devices=config.boolean("STARTER_HIDE_GPU_DEVICES"),
             image_limit_bytes=config.integer("CONTAINER_IMAGE_LIMIT") << 20,
             registries=self._registries(config), volumes=self._volumes(config), hooks=hook_settings(config),
+            wrapper=str(config.path("USER_JOB_WRAPPER")) if config.text("USER_JOB_WRAPPER") else "",
             namespaces=self.host.may_change_user() or config.boolean("USE_PID_NAMESPACES"))
 
     def _registries(self, config: Config) -> RegistrySettings:

@@ -27,16 +27,18 @@ from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
 from condor_actors.transfer.manifest import INLINE_LIMIT_BYTES, ManifestBuilder, check_path
 
-__all__ = ["PLUGIN_FILES", "UNPACKED", "MissingOutputs", "Sandbox", "remove_leftover"]
+__all__ = ["PLUGIN_FILES", "UNPACKED", "WRAPPER_FAILURE", "MissingOutputs", "Sandbox", "remove_leftover"]
 
 PRIVATE = ".condor_private"
 UNPACKED = ".condor_image"
 """Where an image is unpacked by the job's account, in a sandbox that is not lent to it yet."""
+WRAPPER_FAILURE = ".job_wrapper_failure"
+"""Where a wrapper (USER_JOB_WRAPPER) writes why it has not started the job."""
 PLUGIN_FILES = (".condor_plugin.in", ".condor_plugin.out", ".condor_plugin.said")
 """What a transfer plugin reads, its results, and its standard output and error."""
 OWN_FILES = frozenset({
     ".job.ad", ".machine.ad", "_condor_stdin", "condor_exec.exe", ".condor_creds", "_condor_stdout", "_condor_stderr",
-    ".docker_sock", ".condor_shell", ".chirp.config", ".starter.log", *PLUGIN_FILES,
+    ".docker_sock", ".condor_shell", ".chirp.config", ".starter.log", WRAPPER_FAILURE, *PLUGIN_FILES,
 })
 STREAM_FILES = ("_condor_stdout", "_condor_stderr")
 
