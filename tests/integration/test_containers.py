@@ -13,6 +13,7 @@ import pytest
 import zstandard
 
 from condor_actors.machine.containers.probe import containers_work
+from tests.harness.forwarded_ports import forwarded
 from tests.harness.images import docker_archive, root_folder, rootfs_tar
 from tests.harness.user_pool import UserPool, user_pool
 from tests.pool_fixture import PersonalPool, fresh_folder, until
@@ -113,6 +114,8 @@ def test_jobs_that_serve_at_the_same_port_are_each_reached_by_one_of_the_machine
         assert f"web_HostPort = {port}\n" in served(port, ".job.ad")
         (other,) = [job["other_HostPort"] for job in pool.jobs(f"{cluster}.{process}")]
         until(lambda other=other: served(other, "who") != "", "an answer at its other port")
+    with forwarded(pool, "-L", "8000", f"{cluster}.0") as (_, (near,)):
+        assert served(near, "who") == "here\n"
     pool.run("condor_rm", str(cluster))
     until(lambda: not pool.jobs(str(cluster)), "the end of both")
     for port in found.values():

@@ -11,6 +11,9 @@ _LENDING = "tests/unit/cores/negotiator/test_lending.py"
 _DAG = "tests/unit/dag/test_run.py"
 _CHIRP = "tests/unit/daemons/shadow/test_chirp_files.py"
 _NAMES = "tests/unit/messages/test_image_reference.py"
+_PRIVATE = "tests/unit/machine/containers/test_private_images.py"
+_LOGINS = "tests/unit/cores/test_registry_logins.py"
+_SHADOW = "tests/unit/cores/shadow/test_shadow_run.py"
 _REGISTRY = "tests/unit/machine/containers/test_registry.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -81,9 +84,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         why="a registry, or an attacker on the network, runs an image of its own",
         killed_by=(f"{_REGISTRY}::test_another_digest_is_never_taken",)),
     Mutation(
+        "login-goes-by-http", "condor_actors/machine/containers/registry.py",
+        "            registry = attrs.evolve(registry, plain=registry.plain and is_loopback(registry.host))\n",
+        "            registry = attrs.evolve(registry)\n",
+        why="a user's password for a registry crosses the network as it is",
+        killed_by=(f"{_PRIVATE}::test_a_login_goes_to_no_server_that_it_may_not_go_to",)),
+    Mutation(
+        "login-of-another-image", "condor_actors/cores/registry_logins.py",
+        "    for count in range(len(parts), 0, -1):\n",
+        "    for count in range(1, len(parts) + 1):\n",
+        why="the login for a group of images is shown for one that has a login of its own",
+        killed_by=(f"{_LOGINS}::test_the_longest_key_that_fits",)),
+    Mutation(
+        "any-port-is-a-services", "condor_actors/cores/shadow/shadow_run.py",
+        "if name in self._services() and 0 < port",
+        "if 0 < port",
+        why="a machine writes attributes of its choice into a job's ad",
+        killed_by=(f"{_SHADOW}::test_of_ports_only_those_of_the_jobs_services_are_believed_and_only_while_it_runs",)),
+    Mutation(
         "token-goes-with-a-redirect", "condor_actors/machine/containers/registry.py",
-        "if self._token and urllib.parse.urlsplit(url).netloc == own:",
-        "if self._token:",
+        "if self._authorization and urllib.parse.urlsplit(url).netloc == own:",
+        "if self._authorization:",
         why="another server gets the token of the registry",
         killed_by=(f"{_REGISTRY}::test_a_redirect_to_another_server_is_not_shown_the_token",)),
     Mutation(

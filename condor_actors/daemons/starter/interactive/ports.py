@@ -64,18 +64,19 @@ class Ports:
             return Refused(code="not-found", text="the job is not running now")
         if not 0 < message.port < 65536:
             return Refused(code="malformed", text=f"{message.port} is no port")
-        if "net" in run.edges.isolation(run.spec):
+        own = run.held.visits.services.leads_to(message.port) if run.held.visits is not None else None
+        if own is None and "net" in run.edges.isolation(run.spec):
             return Refused(code="denied", text="the job has no network: it was submitted with want_job_networking = "
-                                               "false or docker_network_type = none, or has one of its own for its "
-                                               "container_service_names")
+                                               "false or docker_network_type = none, or has one of its own, "
+                                               "where container_service_names names its ports")
         account = run.account or run.edges.host.own_account
-        host = listener(message.port, os.geteuid() if account is None else account.uid)
+        host, port = own or (listener(message.port, os.geteuid() if account is None else account.uid), message.port)
         if not host:
             return Refused(code="unreachable", text=f"the job does not listen on port {message.port}")
         connection = PortConnection(run, name, lambda: self._open.pop(name, None))
         self._open[name] = connection
         at = (TCP6ClientEndpoint if ":" in host else TCP4ClientEndpoint)(
-            run.edges.reactor, host, message.port, timeout=CONNECT_S)
+            run.edges.reactor, host, port, timeout=CONNECT_S)
         connectProtocol(at, connection).addErrback(
             lambda failure: connection.failed(f"the job's port: {failure.getErrorMessage()}"))
         return Done()

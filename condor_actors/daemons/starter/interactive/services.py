@@ -85,6 +85,15 @@ class Services:
         names = [name for name, _ in spec.services] if spec is not None else []
         return tuple((name, made.getsockname()[1]) for name, made in zip(names, self._listening, strict=False))
 
+    def leads_to(self, port: int) -> tuple[str, int] | None:
+        """The address and the port of this machine that lead to a port of the job; None: none does."""
+        spec = self._starter.spec.container
+        for made, (_, own) in zip(self._listening, spec.services if spec is not None else (), strict=False):
+            if own == port:
+                host, found = made.getsockname()[:2]
+                return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), found  # noqa: S104 - what it listens at
+        return None
+
     def ad_with_ports(self, job: bytes) -> bytes:
         """The job's ad as the job itself sees it."""
         if not self._listening:
