@@ -31,6 +31,7 @@ import attrs
 
 from condor_actors.addresses import MOST_PORT
 from condor_actors.classads import UNDEFINED, ClassAd
+from condor_actors.cores.job_images import HOST_PORT, BadService, asks_always, services_of
 from condor_actors.cores.shadow.shadow_events import (
     BringOutputs,
     Log,
@@ -45,8 +46,7 @@ from condor_actors.cores.state_table import EventKey, InvariantBroken, event_key
 from condor_actors.effects import Ask, CancelTimer, Effect, Note, Send, SetTimer, job_note
 from condor_actors.messages.codes import FileTransferEventType, JobEventType, JobStatus
 from condor_actors.messages.envelope import Address, AskFailed, Refused
-from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST, asks_always
-from condor_actors.messages.references.service_ports import HOST_PORT, BadService, services_of
+from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST
 from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
 from condor_actors.messages.shadow_host import (
     MOST_TRANSFERS,

@@ -7,15 +7,8 @@ import posixpath
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd
-from condor_actors.messages.references.image_reference import (
-    DIGEST,
-    IMAGE_DIGEST,
-    SCHEME,
-    BadReference,
-    ImageReference,
-    asks_always,
-)
-from condor_actors.messages.references.service_ports import BadService, services_of
+from condor_actors.cores.job_images import BadService, asks_always, services_of
+from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST, SCHEME, BadReference, ImageReference
 
 __all__ = ["BadContainer", "ContainerSpec", "container_of"]
 

@@ -166,7 +166,7 @@ class Forwarder:
 def _connecting(port: int) -> socket.socket | None:
     """A connection that is being made to a service; None: nobody listens there.
 
-    The loopback says at once whether somebody does.
+    The loopback says at once whether any process does.
     """
     for family, host in HOSTS:
         try:

@@ -14,10 +14,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from condor_actors.classads import ClassAd
-
-__all__ = ["DIGEST", "IMAGE_DIGEST", "SCHEME", "BadReference", "ImageReference", "Registry", "asks_always",
-           "check_proxy", "is_loopback", "mirrors_of", "registry_for"]
+__all__ = ["DIGEST", "IMAGE_DIGEST", "SCHEME", "BadReference", "ImageReference", "Registry", "check_proxy",
+           "is_loopback", "mirrors_of", "registry_for"]
 
 SCHEME = "docker://"
 IMAGE_DIGEST = "ContainerImageDigest"
@@ -30,11 +28,6 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?\Z")
 _NAME = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*\Z")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
-
-
-def asks_always(job: ClassAd) -> bool:
-    """Whether each run of a job is to ask what the name of its image means, and none is bound by an earlier one."""
-    return job.get_str("DockerPullPolicy").lower() == "always"
 
 
 class BadReference(ValueError):

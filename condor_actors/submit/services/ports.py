@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from condor_actors.classads import ClassAd
-from condor_actors.messages.references.service_ports import (
+from condor_actors.cores.job_images import (
     CONTAINER_PORT,
     SERVICES,
     BadService,

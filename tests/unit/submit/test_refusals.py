@@ -150,7 +150,7 @@ def test_a_dry_run_tells_instead_of_refusing() -> None:
 
 
 @pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 10", 'GridResource = "ec2 https://a"',
-                                  "SuspendJobAtExec = true", 'DockerPullPolicy = "always"'])
+                                  "SuspendJobAtExec = true", 'CudaVersion = "12"'])
 def test_the_schedd_refuses_what_other_clients_send(text: str) -> None:
     ad = ClassAd.from_text(text)
     assert "would have no effect" in str(objection(ad, ad))

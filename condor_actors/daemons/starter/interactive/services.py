@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.job_images import HOST_PORT
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.daemons.starter.interactive.shells import NAMESPACE_FILES, inside
 from condor_actors.daemons.starter.own_program import PROGRAM
 from condor_actors.machine.containers import port_forwarding
 from condor_actors.machine.run.launch import Ended, LaunchPlan
 from condor_actors.machine.run.process_tree import MARK
-from condor_actors.messages.references.service_ports import HOST_PORT
 
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter

@@ -41,9 +41,9 @@ BOB = Identity(name="bob@dom", method="local", uid=1001)
 ROOT = Identity(name="root@dom", method="local", uid=0)
 ELSEWHERE = Identity(name="ann@other", method="tls", roles=frozenset({"user"}), host="other")
 SECRET = 'Environment = "TOKEN=hush"\nArguments = "--password hush"\n'
-ROWS = [row for row in ATTRIBUTES.values() if not row.name.endswith("*")]
+ROWS = [row for row in ATTRIBUTES.values() if "*" not in row.name]
 ROWS += [Attribute(row.name.replace("*", "Cpus3"), row.set_by, row.edited_by, row.is_reported, row.seen_by)
-         for row in ATTRIBUTES.values() if row.name.endswith("*")]
+         for row in ATTRIBUTES.values() if "*" in row.name]
 CUSTOM = Attribute("Something")
 IDS = [row.name for row in ROWS]
 

@@ -82,16 +82,6 @@ def test_the_ports_of_its_services_are_told_when_it_begins_and_again() -> None:
     assert [message.ports for message in bench.said()] == [ports]
 
 
-@pytest.mark.parametrize("code", [0, 3])
-def test_what_its_wrapper_did_not_start_has_not_run(code: int) -> None:
-    bench = Bench().running()
-    bench.tell(jr.ProgramEnded(code, -1, False))
-    bench.tell(jr.TreeGone(Usage(), unstarted="no licence server"))
-    (exited,) = bench.said()
-    assert (exited.cause, exited.reason, exited.exit_code, exited.hold_code) == (
-        "start-failed", "no licence server", -1, 0)
-
-
 def test_another_shadow_hears_what_one_before_it_may_not_have_written() -> None:
     bench = Bench().running()
     bench.tell(SuspendRun(run_id=RUN))

@@ -28,6 +28,16 @@ def test_a_program_that_fails_where_others_have_filled_the_disk_begins_again(
         assert any(isinstance(effect, jr.Gather) for effect in bench.out)
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_what_its_wrapper_did_not_start_has_not_run(code: int) -> None:
+    bench = Bench().running()
+    bench.tell(jr.ProgramEnded(code, -1, False))
+    bench.tell(jr.TreeGone(Usage(), unstarted="no licence server"))
+    (exited,) = bench.said()
+    assert (exited.cause, exited.reason, exited.exit_code, exited.hold_code) == (
+        "start-failed", "no licence server", -1, 0)
+
+
 def test_a_program_that_has_filled_the_disk_and_failed_is_held() -> None:
     bench = Bench().running()
     bench.tell(jr.ProgramEnded(1, -1, False))

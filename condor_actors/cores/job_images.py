@@ -1,4 +1,4 @@
-"""Ports at which a job in an image serves: ``container_service_names`` and what belongs to them in the job's ad.
+"""What a job says of its image, and both sides of a run read: at which ports it serves, and when a registry is asked.
 
 Theory: the submit side refuses names and ports that cannot be, the execute side reads them again, and the shadow
 believes a machine's word about these names only; all by this one place.
@@ -19,7 +19,7 @@ import re
 from condor_actors.addresses import MOST_PORT
 from condor_actors.classads import ClassAd
 
-__all__ = ["CONTAINER_PORT", "HOST_PORT", "SERVICES", "BadService", "service_names", "services_of"]
+__all__ = ["CONTAINER_PORT", "HOST_PORT", "SERVICES", "BadService", "asks_always", "service_names", "services_of"]
 
 SERVICES = "ContainerServiceNames"
 CONTAINER_PORT, HOST_PORT = "_ContainerPort", "_HostPort"
@@ -65,3 +65,8 @@ def services_of(job: ClassAd) -> tuple[tuple[str, int], ...]:
             raise BadService(f"the services {found[port]} and {name} have the same port {port}")
         found[port] = name
     return tuple((name, port) for port, name in found.items())
+
+
+def asks_always(job: ClassAd) -> bool:
+    """Whether each run of a job is to ask what the name of its image means, and none is bound by an earlier one."""
+    return job.get_str("DockerPullPolicy").lower() == "always"
