@@ -140,6 +140,7 @@ def test_a_private_image_is_fetched_with_what_its_owners_login_is_worth(
     image = made_image(gzip.compress(root), saying("private\n"))
     with real_registry(tmp_path) as open_one:
         push(open_one, "group/private", "x", image)
+        push(open_one, "group/private", "y", image)  # another name, which no run has asked about
     more = "docker_send_credentials = true\n"
     with token_server(tmp_path / "tokens") as tokens, real_registry(tmp_path, auth=tokens.auth) as host:
         file = logins(pool.work / "logins", host)
@@ -152,7 +153,7 @@ def test_a_private_image_is_fetched_with_what_its_owners_login_is_worth(
         assert PASSWORD not in told
         assert "Bearer" not in told
         logins(pool.work / "logins", host, password="wrong")
-        cluster = submitted(pool, "wrong", f"docker://{host}/group/private:x", more=more)
+        cluster = submitted(pool, "wrong", f"docker://{host}/group/private:y", more=more)
         pool.until_status(f"{cluster}.0", 5)
         (job,) = pool.jobs(str(cluster))
         assert f"the registry does not give {host}/group/private to alice" in job["HoldReason"]
