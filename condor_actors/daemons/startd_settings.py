@@ -235,8 +235,9 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
 def container_attributes(config: Config, works: bool) -> dict[str, Any]:
     """What a machine says that has run a program in an image, or could not; None: it does not say that."""
     fetches = bool(config.list_of("CONTAINER_REGISTRIES"))
-    return {"HasContainer": works or None, "HasSandboxImage": works or None, "HasUserNamespaces": works,
-            "HasDockerURL": (works and fetches) or None, "HasDocker": (works and fetches) or None}
+    return {"HasContainer": works or None, "HasSandboxImage": works or None, "HasSIF": works or None,
+            "HasUserNamespaces": works, "HasDockerURL": (works and fetches) or None,
+            "HasDocker": (works and fetches) or None}
 
 
 def _of_devices(total: Share, found: Mapping[str, Inventory]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from condor_actors.cores.argument_quoting import join_raw
 from condor_actors.cores.registry_logins import LOGIN_FILE, BadLogins, login_files, login_for
 from condor_actors.cores.submit_commands import universe_objection
 from condor_actors.messages.codes import Universe
-from condor_actors.messages.references.image_reference import SCHEME, BadReference, ImageReference
+from condor_actors.messages.references.image_reference import OF_APPTAINER, SCHEME, BadReference, ImageReference
 from condor_actors.messages.references.urls import is_url
 from condor_actors.submit.build_context import UNIVERSE_IDS, BuildContext
 from condor_actors.submit.errors import SubmitError
@@ -92,7 +92,7 @@ def _login(context: BuildContext, image: str) -> None:
     """Find the file that has the user's login for the image's registry."""
     if not context.boolean(SEND_LOGIN, "DockerSendCredentials") or "$$(" in image:
         return
-    if not image.startswith(SCHEME):
+    if not image.startswith((SCHEME, OF_APPTAINER)):
         raise SubmitError(f"{SEND_LOGIN} is about an image of a registry, and {image[:200]} is none",
                           command=SEND_LOGIN)
     if context.spool:
@@ -123,11 +123,8 @@ def _target(context: BuildContext) -> None:
 
 
 def _container(context: BuildContext, image: str) -> None:
-    if image.endswith(".sif") or image.startswith("oras:"):
-        raise SubmitError("images in SIF files take Apptainer, which is not started here", command="container_image",
-                          remedy="name a folder with the root directory, a tar file of it, or docker://NAME")
-    named = image.startswith(SCHEME)
-    if ("://" in image or image.startswith("docker:")) and not named:
+    named = image.startswith((SCHEME, OF_APPTAINER))
+    if ("://" in image or image.startswith(("docker:", "oras:"))) and not named:
         raise SubmitError(f"{image[:200]} is neither a path nor the name of an image in a registry",
                           command="container_image",
                           remedy="write docker://[HOST[:PORT]/]NAME[:TAG], or name a tar file or a folder")
@@ -139,7 +136,11 @@ def _container(context: BuildContext, image: str) -> None:
     _target(context)
     _login(context, image)
     context.set("WantContainer", True)
-    context.set("WantDockerImage" if named else "WantSandboxImage", True)
+    is_sif = image.endswith(".sif") or image.startswith(OF_APPTAINER)
+    is_other = not named and not is_sif
+    for wanted, holds in (("WantDockerImage", named), ("WantSIF", is_sif), ("WantSandboxImage", is_other)):
+        if holds:
+            context.set(wanted, True)
     context.set("ContainerImage", image)
     travels = context.boolean("transfer_container", "TransferContainer", default=not named)
     context.set("TransferContainer", travels and not named)  # the execute machine fetches it

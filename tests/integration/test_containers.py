@@ -15,6 +15,7 @@ import zstandard
 from condor_actors.machine.containers.probe import containers_work
 from tests.harness.forwarded_ports import forwarded
 from tests.harness.images import docker_archive, root_folder, rootfs_tar
+from tests.harness.sif import sif, squashfs
 from tests.harness.user_pool import UserPool, user_pool
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
@@ -88,6 +89,18 @@ def test_the_target_folder_and_no_network(pool: PersonalPool, image: Path) -> No
                "container_target_dir = /data/here\ndocker_network_type = none")
     assert text.split() == ["/data/here", "/data/here", "1"]
     assert (pool.work / "o").read_text() == "o\n"
+
+
+def test_an_image_of_apptainer_sets_its_variables_by_its_own_scripts(pool: PersonalPool) -> None:
+    source = root_folder(pool.work / "apptainer")
+    scripts = source / ".singularity.d/env"
+    scripts.mkdir(parents=True)
+    (scripts / "10-docker.sh").write_text('export FROM_IMAGE="${FROM_IMAGE:-"by script"}"\n')
+    image = pool.work / "image.sif"
+    image.write_bytes(sif(b"Bootstrap: scratch", squashfs(source, pool.work / "image.squashfs")))
+    assert ran(pool, "sif", image, "cat /etc/image; echo $FROM_IMAGE; exit 0") == "made in a test\nby script\n"
+    own = "environment = FROM_IMAGE=mine"
+    assert ran(pool, "again", image, "echo $FROM_IMAGE", own) == "mine\n"
 
 
 def served(port: int, path: str) -> str:
@@ -210,4 +223,5 @@ def _command(process: Path) -> str:
 
 def test_the_machines_say_that_they_can(pool: PersonalPool) -> None:
     assert set(pool.run("condor_status", "-af", "HasContainer").split()) == {"true"}
-    assert set(pool.run("condor_status", "-af", "HasSingularity", "HasSIF").split()) == {"undefined"}
+    assert set(pool.run("condor_status", "-af", "HasSingularity").split()) == {"undefined"}
+    assert set(pool.run("condor_status", "-af", "HasSIF").split()) == {"true"}

@@ -19,6 +19,7 @@ from condor_actors.machine.containers.probe import containers_work
 from tests.harness.images import packed, root_folder
 from tests.harness.registry import Hostile, Image, hostile_registry, made_image, push, real_registry
 from tests.harness.registry_logins import PASSWORD, logins, token_server
+from tests.harness.sif import sif, squashfs
 from tests.harness.user_pool import user_pool
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
@@ -159,6 +160,13 @@ def test_a_private_image_is_fetched_with_what_its_owners_login_is_worth(
         assert f"the registry does not give {host}/group/private to alice" in job["HoldReason"]
         assert job["HoldReasonCode"] == 35
         pool.run("condor_rm", str(cluster))
+
+
+def test_an_image_that_apptainer_has_pushed(pool: PersonalPool, registry: str, tmp_path: Path) -> None:
+    """One layer, which is a SIF file."""
+    packed = squashfs(root_folder(tmp_path / "root"), tmp_path / "image")
+    push(registry, "group/apptainer", "x", made_image(sif(packed)))
+    assert ran(pool, "oras", f"oras://{registry}/group/apptainer:x") == "made in a test\n"
 
 
 def test_an_image_is_fetched_once_for_jobs_that_begin_together(

@@ -16,6 +16,7 @@ MODULES = {
     "cryptography": {"cryptography"}, "pyopenssl": {"OpenSSL"}, "pyjwt": {"jwt"}, "python-xlib": {"Xlib"},
     "twisted": {"twisted", "zope", "constantly", "incremental"}, "prometheus_client": {"prometheus_client"},
     "attrs": {"attrs", "attr"}, "google-re2": {"re2"}, "nvidia-ml-py": {"pynvml"},
+    "pysquashfsimage": {"PySquashfsImage"},
 }
 """Modules of the distributions whose name is another; what comes with Twisted and is part of its interface."""
 UNIMPORTED = {

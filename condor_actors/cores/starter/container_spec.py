@@ -8,7 +8,14 @@ import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.job_images import BadService, asks_always, services_of
-from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST, SCHEME, BadReference, ImageReference
+from condor_actors.messages.references.image_reference import (
+    DIGEST,
+    IMAGE_DIGEST,
+    OF_APPTAINER,
+    SCHEME,
+    BadReference,
+    ImageReference,
+)
 
 __all__ = ["BadContainer", "ContainerSpec", "container_of"]
 
@@ -63,8 +70,8 @@ def container_of(job: ClassAd) -> ContainerSpec | None:
     elif not job.get_bool("WantContainer") and not isinstance(image, str):
         return None
     if not isinstance(image, str) or not image.rstrip("/") or "\0" in image or (
-            "://" in image and not image.startswith(SCHEME)):
-        raise BadContainer("the job's ContainerImage is neither a path nor docker://NAME: "
+            "://" in image and not image.startswith((SCHEME, OF_APPTAINER))):
+        raise BadContainer("the job's ContainerImage is neither a path nor docker://NAME nor oras://HOST/NAME: "
                            f"{job.expression('ContainerImage')}")
     target = job.get_str("ContainerTargetDir")
     if target and (not target.startswith("/") or posixpath.normpath(target) != target or target == "/"):
@@ -78,7 +85,7 @@ def container_of(job: ClassAd) -> ContainerSpec | None:
         raise BadContainer(f"the job's ports cannot be forwarded: {error}") from None
     # who serves at a port of his choice needs a network of his own: others on the machine serve at it too
     shares = network == "host" if services else network != "none"
-    if image.startswith(SCHEME):
+    if image.startswith((SCHEME, OF_APPTAINER)):
         found = _of_registry(job, image, target)
         by_entrypoint = by_docker and not job.get_bool("DockerOverrideEntrypoint")
         return attrs.evolve(found, by_entrypoint=by_entrypoint, network=shares, services=services)

@@ -25,6 +25,7 @@ from condor_actors.machine.containers.registry import Repository, Unreachable
 from condor_actors.messages.credentials import FetchImageLogin, ImageLogin
 from condor_actors.messages.envelope import Delivery, Refused
 from condor_actors.messages.references.image_reference import (
+    OF_APPTAINER,
     SCHEME,
     BadReference,
     ImageReference,
@@ -81,7 +82,7 @@ def bring_login(shadow: Shadow, question: Delivery) -> None:
 
 def _reference(job: ClassAd) -> ImageReference:
     name = job.get_str("DockerImage" if job.get_bool("WantDocker") else "ContainerImage")
-    return ImageReference.read(name if name.startswith(SCHEME) else f"{SCHEME}{name}")
+    return ImageReference.read(name if name.startswith((SCHEME, OF_APPTAINER)) else f"{SCHEME}{name}")
 
 
 def _read(path: str, reference: ImageReference) -> Login:

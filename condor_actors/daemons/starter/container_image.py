@@ -321,7 +321,7 @@ class ContainerImage:
         starter = self._starter
         said = json.loads(self._said)
         facts = ImageFacts(environment=tuple(said["environment"]), entrypoint=tuple(said["entrypoint"]),
-                           size_bytes=int(said["size_bytes"]))
+                           enter=tuple(said["enter"]), size_bytes=int(said["size_bytes"]))
         if starter.sandbox is None:
             raise OSError(errno.ENOENT, "the run is over")
         path, account = os.path.join(starter.sandbox.path, UNPACKED), starter.account

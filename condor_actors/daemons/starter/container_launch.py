@@ -107,6 +107,9 @@ def contained(plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox, image: Image, v
     if len(words) > 1 + len(plan.arguments):
         program = found_in(image.path, words[0], variables.get("PATH", ""))
         plan = attrs.evolve(plan, arguments=words[1:])
+    if image.facts.enter:
+        plan = attrs.evolve(plan, arguments=[*image.facts.enter[1:], program, *plan.arguments])
+        program = image.facts.enter[0]
     return attrs.evolve(
         plan, program=program, environment=variables,
         isolate=isolation_of(spec), binds=binds,

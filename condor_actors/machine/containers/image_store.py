@@ -158,6 +158,7 @@ class ImageStore:
 
 
 def _image(path: str, said: dict[str, object]) -> Image:
-    words = {name: tuple(str(each) for each in said[name]) for name in ("environment", "entrypoint")}  # type: ignore[attr-defined]
+    words = {name: tuple(str(each) for each in said[name])  # type: ignore[attr-defined]
+             for name in ("environment", "entrypoint", "enter")}
     return Image(path=path, owner=str(said["owner"]), digest=str(said["digest"]),
                  facts=ImageFacts(size_bytes=int(str(said["size_bytes"])), **words))

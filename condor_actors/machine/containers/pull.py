@@ -29,6 +29,7 @@ from typing import TypeVar
 
 import attrs
 
+from condor_actors.machine.containers import sif
 from condor_actors.machine.containers.image_tree import BadImage, NoRoom, TooLong, Tree
 from condor_actors.machine.containers.registry import Blob, Repository, Unreachable
 from condor_actors.machine.containers.unpack import (
@@ -110,13 +111,15 @@ def pull(repositories: Sequence[Repository], digest: str, folder: int, most_byte
     with understood(), contextlib.closing(Tree(folder)) as tree:
         manifest = _first(repositories, lambda repository: repository.manifest(digest))
         configuration = json.loads(_first(repositories, lambda repository: repository.small(manifest.configuration)))
+        enter: tuple[str, ...] = ()
         for layer in manifest.layers:
-            _add(repositories, layer, folder, tree, budget)
-        return facts_of(configuration, budget)
+            if _add(repositories, layer, folder, tree, budget):
+                enter = sif.ENTER
+        return attrs.evolve(facts_of(configuration, budget), enter=enter)
 
 
-def _add(repositories: Sequence[Repository], layer: Blob, folder: int, tree: Tree, budget: Budget) -> None:
-    """Fetch one layer and unpack it."""
+def _add(repositories: Sequence[Repository], layer: Blob, folder: int, tree: Tree, budget: Budget) -> bool:
+    """Fetch one layer and unpack it; whether it was a whole image of Apptainer's."""
     left = budget.left_bytes - budget.used_bytes
     if layer.size_bytes > left:
         raise NoRoom(f"its layer {layer.digest} has {layer.size_bytes >> 20:,} MB, and there is room for "
@@ -130,7 +133,11 @@ def _add(repositories: Sequence[Repository], layer: Blob, folder: int, tree: Tre
         _first(repositories, fetch)
         os.lseek(file, 0, os.SEEK_SET)
         with os.fdopen(file, "rb", closefd=False) as stream:
+            if sif.is_sif(stream):
+                sif.unpack_sif(stream, tree, budget)
+                return True
             apply_layer(stream, tree, budget)
+            return False
 
 
 @contextlib.contextmanager
@@ -186,6 +193,7 @@ def main() -> int:
     order = _decode(sys.stdin.buffer.read())
     try:
         context = trusted(order.authorities)
+        sif.load()
         "".encode("idna")  # what the library would look for on the disk later, where the account may see nothing
         socket.getaddrinfo("localhost", None)
         carry_out(order.account, order.most_s, lambda: _work(order, context))

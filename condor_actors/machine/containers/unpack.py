@@ -1,4 +1,4 @@
-"""Unpacks a container image from a tar file, as the job's account, in a process of its own.
+"""Unpacks a container image from a tar or SIF file, as the job's account, in a process of its own.
 
 Theory: an image is as hostile as its job.  The starter host opens the tar file and an empty folder and starts this
 module by the launcher; what it is to do comes over standard input.  Nothing in an image
@@ -10,6 +10,7 @@ itself, comes over standard error.
 ==================  ========================================================================
 docker-archive      ``manifest.json`` names the layers and the configuration
 oci-archive         ``index.json`` leads to a manifest in ``blobs/``, and that to the same
+SIF, squashfs       an image of Apptainer or Singularity (:mod:`.sif`)
 anything else       a tar of the root directory itself
 ==================  ========================================================================
 """
@@ -32,6 +33,7 @@ from typing import IO, Any, cast
 import attrs
 import zstandard
 
+from condor_actors.machine.containers import sif
 from condor_actors.machine.containers.image_tree import FOLDER, BadImage, NoRoom, TooLong, Tree, parts_of
 from condor_actors.machine.containers.zstd_stream import ZstdStream, is_zstd
 from condor_actors.machine.run.users import Account
@@ -87,12 +89,13 @@ class ImageFacts:
 
     Attributes:
         environment: ``NAME=VALUE``.
-        entrypoint: words before the job's program in the docker universe.
+        entrypoint: words before the job's program in the docker universe; enter: those before every program.
         size_bytes: unpacked, as counted.
     """
 
     environment: tuple[str, ...] = ()
     entrypoint: tuple[str, ...] = ()
+    enter: tuple[str, ...] = ()
     size_bytes: int = 0
 
     def encode(self) -> bytes:
@@ -308,6 +311,9 @@ def unpack(stream: IO[bytes], top: int, most_bytes: int) -> ImageFacts:
     """
     budget = Budget(most_bytes)
     with understood(), contextlib.closing(Tree(top)) as tree:
+        if sif.is_sif(stream):
+            sif.unpack_sif(stream, tree, budget)
+            return ImageFacts(enter=sif.ENTER, size_bytes=budget.used_bytes)
         with contextlib.closing(_opened(stream)) as archive:
             names = _listed(archive)
             found = _layers(archive, names) if names & {"manifest.json", "oci-layout"} else None
@@ -409,6 +415,8 @@ def main() -> int:
     """Carry out the order on standard input."""
     said = json.loads(sys.stdin.buffer.read())
     order = UnpackOrder(**said | {"account": account_of(said["account"])})
+
+    sif.load()
 
     def work() -> bytes:
         with open(order.archive, "rb") as stream:

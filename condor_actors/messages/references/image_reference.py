@@ -14,10 +14,11 @@ from collections.abc import Sequence
 
 import attrs
 
-__all__ = ["DIGEST", "IMAGE_DIGEST", "SCHEME", "BadReference", "ImageReference", "Registry", "check_proxy",
-           "is_loopback", "mirrors_of", "registry_for"]
+__all__ = ["DIGEST", "IMAGE_DIGEST", "OF_APPTAINER", "SCHEME", "BadReference", "ImageReference", "Registry",
+           "check_proxy", "is_loopback", "mirrors_of", "registry_for"]
 
-SCHEME = "docker://"
+SCHEME, OF_APPTAINER = "docker://", "oras://"
+"""Of an image of layers, and of a SIF file; both are fetched from a registry in the same way."""
 IMAGE_DIGEST = "ContainerImageDigest"
 """The job's attribute that says what the name of its image meant when the job first had it."""
 DEFAULT_REGISTRY, DEFAULT_FOLDER, DEFAULT_TAG = "docker.io", "library/", "latest"
@@ -50,11 +51,14 @@ class ImageReference:
 
     @classmethod
     def read(cls, text: str) -> ImageReference:
-        """Read ``docker://…``.
+        """Read ``docker://…`` or ``oras://…``.
 
         Raises:
             BadReference: it is no such name.
         """
+        named = text
+        if text.startswith(OF_APPTAINER):
+            text = SCHEME + text.removeprefix(OF_APPTAINER)
         if not text.startswith(SCHEME) or len(text) > MOST_LETTERS:
             raise BadReference(f"{text[:200]} is no docker://[HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]")
         rest, at, digest = text.removeprefix(SCHEME).partition("@")
@@ -62,6 +66,8 @@ class ImageReference:
             raise BadReference(f"{digest[:200]} is no digest: that is sha256: and 64 digits of 0-9 and a-f")
         host, slash, name = rest.partition("/")
         if not slash or not ("." in host or ":" in host or host == "localhost"):
+            if named != text:
+                raise BadReference(f"{named[:200]} has to name its registry: oras://HOST[:PORT]/NAME[:TAG]")
             host, name = DEFAULT_REGISTRY, rest
         name, colon, tag = name.partition(":")
         if host == DEFAULT_REGISTRY and "/" not in name:

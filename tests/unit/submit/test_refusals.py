@@ -240,7 +240,8 @@ def test_an_image_of_a_registry_is_fetched_where_the_job_runs() -> None:
 
 @pytest.mark.parametrize(("image", "problem"), [
     ("docker://Tool", "no name of an image"), ("docker://tool:a:b", "is no tag"), ("docker:tool", "neither a path nor"),
-    ("docker://user:word@host/tool", "is no digest"), ("oras://host/tool", "SIF"), ("https://h/t", "neither a path"),
+    ("docker://user:word@host/tool", "is no digest"), ("oras://tool", "has to name its registry"),
+    ("oras:x", "neither a path"), ("https://h/t", "neither a path"),
 ])
 def test_what_names_no_image_is_refused_when_it_is_submitted(image: str, problem: str) -> None:
     with pytest.raises(SubmitError, match=problem):
@@ -265,6 +266,18 @@ def test_a_job_of_the_docker_universe_names_its_image_without_a_scheme() -> None
 def test_what_the_docker_universe_cannot_have_is_refused(lines: str, problem: str) -> None:
     with pytest.raises(SubmitError, match=problem):
         jobs_of(f"{START}universe = docker\n{lines}\nqueue\n", world())
+
+
+@pytest.mark.parametrize(("image", "wanted"), [
+    ("tool.sif", {"WantSIF": "HasSIF"}), ("tool.tar", {"WantSandboxImage": "HasSandboxImage"}),
+    ("oras://registry.example/tool.sif:1", {"WantSIF": "HasSIF", "WantDockerImage": "HasDockerURL"}),
+])
+def test_which_machines_an_image_takes(image: str, wanted: dict[str, str]) -> None:
+    (job,) = jobs_of(f"{START}container_image = {image}\nshould_transfer_files = YES\nqueue\n", world())
+    assert {name for name in job if name.startswith("Want") and name not in ("WantContainer",)} >= set(wanted)
+    requirements = str(job.expression("Requirements"))
+    assert all(f"TARGET.{name}" in requirements for name in wanted.values())
+    assert job.evaluate("TransferContainer") is not image.startswith("oras:")
 
 
 SENDS = "should_transfer_files = YES\ndocker_send_credentials = true\n"

@@ -68,7 +68,8 @@ def test_services_that_cannot_be(job: dict[str, object], problem: str) -> None:
 
 @pytest.mark.parametrize(("job", "problem"), [
     ({"ContainerImage": "docker://host:1/../x"}, "names no image"),
-    ({"ContainerImage": "oras://host/x"}, "neither a path nor"),
+    ({"ContainerImage": "https://host/x"}, "neither a path nor"),
+    ({"ContainerImage": "oras://x"}, "has to name its registry"),
     ({"ContainerImage": "docker://tool", "ContainerImageDigest": "latest"}, "is no sha256"),
     ({"ContainerImage": "docker://tool", "ContainerImageDigest": 7}, "is no sha256"),
     ({"ContainerImage": f"docker://tool@{DIGEST}", "ContainerImageDigest": OTHER}, "is not that of its"),
