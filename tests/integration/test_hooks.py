@@ -115,10 +115,10 @@ def test_one_that_fails_holds_the_job_with_its_text(pool: PersonalPool) -> None:
 
 
 def test_the_wrapper_starts_each_job_in_its_place(pool: PersonalPool) -> None:
-    pool.submit("executable = /bin/sh\narguments = \"-c 'echo $0 $WRAPPED; echo $1; exit 4' program 'two  words'\"\n"
+    pool.submit("executable = /bin/sh\narguments = \"-c 'echo $0 $WRAPPED; echo $1; exit 4' program 'two words'\"\n"
                 "should_transfer_files = YES\noutput = wrapped.out\nlog = wrapped.log\nqueue\n")
     pool.wait("wrapped.log")
-    assert (pool.work / "wrapped.out").read_text() == "program 5\ntwo  words\n"
+    assert (pool.work / "wrapped.out").read_text() == "program 5\ntwo words\n"
     assert "(return value 4)" in (pool.work / "wrapped.log").read_text()
 
 
