@@ -186,10 +186,10 @@ static struct socket *older_pair(struct session *s, struct pairs *pairs, const s
 }
 
 static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct described_file *d,
-                               const char *path, const void *content)
+                               const char *path, const void *content, const struct file *locked)
 {
     struct session *s = w->session;
-    int real = reopen(s, pairs, d, path, content);
+    int real = d->kind == FILE_RECORDS ? records_again(locked, d, content) : reopen(s, pairs, d, path, content);
     struct file *file = real < 0 ? NULL : file_new(real, d->flags);
     if (!file) {
         char text[200];
@@ -274,7 +274,7 @@ static long adopt_files(struct work *w, struct reader *r, struct file **files, u
         files[i] = adopted_file(s->root, id);
         known[i] = files[i];
         if (!files[i])
-            files[i] = adopt_file(w, pairs, &copy, path, content);
+            files[i] = adopt_file(w, pairs, &copy, path, content, copy.number < i ? files[copy.number] : NULL);
         if (!files[i])
             result = errno ? -errno : -EIO;
         else if (!known[i] && !adopted_note(s->root, id, files[i]))
@@ -302,12 +302,15 @@ static long adopt_entries(struct session *s, struct reader *r, struct file **fil
         if (!from)
             return -EPROTO;
         memcpy(&one, from, sizeof one);
-        if (one.descriptor >= MAX_FILES + MAX_HANDLES || one.file >= head->files)
+        if (one.descriptor >= MOST_DESCRIBED || one.file >= head->files)
             return -EPROTO;
         file_keep(files[one.file]);
         if (one.descriptor < MAX_FILES) {
             close_entry(s, one.descriptor);
             s->entries[one.descriptor] = (struct entry){files[one.file], one.closes_on_exec};
+        } else if (one.descriptor >= FIRST_LOCKED) {
+            if (!records_enter(s, &s->locked[one.descriptor - FIRST_LOCKED], files[one.file]))
+                return -EPROTO;
         } else if (s->handles[one.descriptor - MAX_FILES]) {
             file_drop(files[one.file]);
             return -EPROTO;
@@ -325,6 +328,7 @@ static void forget_files_of(struct session *s)
     for (int i = 0; i < MAX_FILES; i++)
         if (s->entries[i].file)
             close_entry(s, i);
+    records_forget(s);
     for (int i = 0; i < MAX_HANDLES; i++)
         if (s->handles[i]) {
             file_drop(s->handles[i]);
@@ -342,8 +346,8 @@ long serve_adopt(struct work *w)
         return -EPROTO;
     memcpy(&head, from, sizeof head);
     const char *directory = take(&r, head.directory_size);
-    if (head.magic != DESCRIBED_MAGIC || head.files > MAX_FILES + MAX_HANDLES || head.entries > MAX_FILES ||
-        head.handles > MAX_HANDLES || !directory || !head.directory_size || directory[head.directory_size - 1])
+    if (head.magic != DESCRIBED_MAGIC || head.files > MOST_DESCRIBED || head.entries > MAX_FILES ||
+        head.handles > MAX_HANDLES + MOST_LOCKED || !directory || !head.directory_size || directory[head.directory_size - 1])
         return -EPROTO;
     long gone_back = s->root == s ? journal_apply(s, head.generation) : 0; /* a copied image has no journal beside it */
     if (gone_back && gone_back != -ENOENT)

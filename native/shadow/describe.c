@@ -18,7 +18,7 @@
 enum { MAX_CONTENT = (1 << 20) + (1 << 16), MAX_NAMELESS = MAX_BLOB };
 
 struct list {
-    struct file *files[MAX_FILES + MAX_HANDLES];
+    struct file *files[MOST_DESCRIBED];
     uint32_t count;
     char why[256]; /* one of them cannot be described; empty: something else is wrong */
 };
@@ -48,7 +48,7 @@ static bool note_hidden(void *list, struct file *file)
     struct list *all = list;
     if (number_in(list, file) >= 0)
         return true;
-    if (all->count == MAX_FILES + MAX_HANDLES)
+    if (all->count == MOST_DESCRIBED)
         return false;
     file_keep(file);
     all->files[all->count++] = file;
@@ -105,6 +105,27 @@ static int64_t fdinfo_value(int real, const char *key, const char *format)
     return (int64_t)value;
 }
 
+/* One of the program's files that RECORDS is, for writing if one is; -1: it has none. */
+static int locked_by(const struct list *list, const struct file *records)
+{
+    struct stat st, other;
+    int found = -1;
+    if (fstat(records->real, &st) < 0)
+        return -1;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct file *file = list->files[i];
+        const bool writes = (file->flags & O_ACCMODE) != O_RDONLY;
+        if (file->kind == FILE_RECORDS || (file->flags & O_PATH) || (found >= 0 && !writes))
+            continue;
+        if (fstat(file->real, &other) == 0 && other.st_dev == st.st_dev && other.st_ino == st.st_ino) {
+            found = (int)i;
+            if (writes)
+                break;
+        }
+    }
+    return found;
+}
+
 static ssize_t content_of(struct list *list, struct file *file, struct described_file *d, uint8_t *to, size_t room)
 {
     struct itimerspec setting;
@@ -119,6 +140,9 @@ static ssize_t content_of(struct list *list, struct file *file, struct described
             return -errno;
         memcpy(to, &setting, sizeof setting);
         return sizeof setting;
+    case FILE_RECORDS:
+        d->number = (uint32_t)locked_by(list, file);
+        return locks_content(file->real, to, room);
     case FILE_PLAIN: return file->regular ? locks_content(file->real, to, room) : 0;
     default: return 0;
     }
@@ -176,13 +200,22 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
         d.path_size = length ? (uint32_t)length + 1 : 0;
     }
     if (size >= 0) {
-        d.path_size = file->socket ? d.path_size : file->kind == FILE_PLAIN && !nameless && length > 0 ? (uint32_t)length + 1 : 0;
+        const bool named = (file->kind == FILE_PLAIN || file->kind == FILE_RECORDS) && !nameless && length > 0;
+        d.path_size = file->socket ? d.path_size : named ? (uint32_t)length + 1 : 0;
         d.content_size = (uint32_t)size;
         if (!append(w, &d, sizeof d) || !append(w, path, d.path_size) || !append(w, content, d.content_size))
             size = -EFBIG;
     }
     free(content);
     return size < 0 ? size : 0;
+}
+
+/* The file of a descriptor, a handle or a place among the locked ones. */
+static struct file *file_at(const struct session *s, int place)
+{
+    return place < MAX_FILES      ? s->entries[place].file
+           : place < FIRST_LOCKED ? s->handles[place - MAX_FILES]
+                                  : s->locked[place - FIRST_LOCKED].file;
 }
 
 long serve_describe(struct work *w)
@@ -203,6 +236,9 @@ long serve_describe(struct work *w)
     for (int i = 0; i < MAX_HANDLES; i++)
         if (s->handles[i])
             index_in(list, s->handles[i]), head.handles++;
+    for (int i = 0; i < MOST_LOCKED; i++)
+        if (s->locked[i].file && locked_by(list, s->locked[i].file) >= 0)
+            index_in(list, s->locked[i].file), head.handles++;
     const uint32_t seen = list->count;
     bool fits = true;
     for (uint32_t i = 0; i < list->count && fits; i++)
@@ -214,11 +250,11 @@ long serve_describe(struct work *w)
     long result = append(w, &head, sizeof head) && append(w, directory, head.directory_size) && fits ? 0 : -EFBIG;
     for (uint32_t i = 0; i < head.files && !result; i++)
         result = describe_file(w, list, list->files[i]);
-    for (int i = 0; i < MAX_FILES + MAX_HANDLES && !result; i++) {
-        struct file *file = i < MAX_FILES ? s->entries[i].file : s->handles[i - MAX_FILES];
-        struct described_entry one = {(uint32_t)i, file ? index_in(list, file) : 0,
-                                      i < MAX_FILES && s->entries[i].closes_on_exec};
-        if (file && !append(w, &one, sizeof one))
+    for (int i = 0; i < MOST_DESCRIBED && !result; i++) {
+        struct file *file = file_at(s, i);
+        const int number = file ? number_in(list, file) : -1;
+        struct described_entry one = {(uint32_t)i, (uint32_t)number, i < MAX_FILES && s->entries[i].closes_on_exec};
+        if (number >= 0 && !append(w, &one, sizeof one))
             result = -EFBIG;
     }
     for (uint32_t i = 0; i < head.files && !result; i++)

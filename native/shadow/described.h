@@ -10,10 +10,11 @@
 
 #include <sys/types.h>
 
-enum { DESCRIBED_MAGIC = 0x46534443 };
+enum { DESCRIBED_MAGIC = 0x46534443, FIRST_LOCKED = MAX_FILES + MAX_HANDLES,
+       MOST_DESCRIBED = FIRST_LOCKED + MOST_LOCKED };
 
 struct described {
-    uint32_t magic, files, entries, handles;
+    uint32_t magic, files, entries, handles; /* handles: files that have record locks are among them */
     uint32_t umask, directory_size;
     uint64_t generation; /* of the image, and of the journal that leads back to it */
 };
@@ -21,7 +22,7 @@ struct described {
 struct described_file {
     uint8_t kind, end, wants_nonblocking;
     uint8_t sparse; /* the content is the size of a file, and what it has besides zeros */
-    uint32_t number; /* of a pair; of a nameless file one more than its seals */
+    uint32_t number; /* of a pair; of a nameless file one more than its seals; of record locks an earlier file, theirs */
     int32_t flags;
     uint32_t mode;
     int64_t offset; /* or the event counter, or the timer's clock, or what a pair is */
@@ -29,7 +30,7 @@ struct described_file {
 };
 
 struct described_entry {
-    uint32_t descriptor, file, closes_on_exec;
+    uint32_t descriptor, file, closes_on_exec; /* a handle is one from MAX_FILES on, record locks from FIRST_LOCKED */
 };
 
 /* One member of an epoll set, and the setting of a timer: content of their files. */
@@ -62,7 +63,7 @@ struct socket *socket_again(struct work *w, struct pairs *pairs, const struct de
 long socket_filled(struct file *file, struct pairs *pairs, const struct described_file *d, const uint8_t *content,
                    struct file **files, uint32_t count);
 
-/* A lock that an open file has; content of ordinary files. */
+/* A lock that an open file has; content of ordinary files and of record locks. */
 struct described_lock {
     int64_t begin, end; /* its last byte; -1: whatever the file's end is */
     uint32_t is_flock, is_exclusive;
@@ -71,6 +72,12 @@ struct described_lock {
 /* locks.c */
 ssize_t locks_content(int real, uint8_t *to, size_t room); /* all that the file has */
 bool retake_locks(int real, const struct described_file *d, const uint8_t *content); /* false: errno */
+
+bool has_lock(int real, const struct described_lock *lock);
+bool excludes(const struct described_file *d, const uint8_t *content); /* one of them does */
+
+/* records.c */
+int records_again(const struct file *of, const struct described_file *d, const uint8_t *content);
 
 /* nameless.c */
 ssize_t nameless_content(const char *link, int64_t size, uint8_t *to, size_t room);

@@ -203,32 +203,6 @@ long serve_close_range(struct work *w)
     return 0;
 }
 
-/* Locks belong to the open file here, since many programs share this process. */
-static long serve_lock(struct work *w, struct file *file, int command)
-{
-    struct flock lock;
-    size_t at = 0;
-    const void *from = take_input(w, &at, 32);
-    bool waits = command == F_SETLKW || command == F_OFD_SETLKW;
-    bool asks = command == F_GETLK || command == F_OFD_GETLK;
-    if (!from)
-        return -EFAULT;
-    memcpy(&lock, from, sizeof lock);
-    lock.l_pid = 0;
-    long result = result_of(fcntl(file->real, asks ? F_OFD_GETLK : F_OFD_SETLK, &lock));
-    if (asks && result >= 0) {
-        uint8_t *to = out_room(w, sizeof lock);
-        if (!to)
-            return -ENOMEM;
-        memcpy(to, &lock, sizeof lock);
-    }
-    if (waits && (result == -EAGAIN || result == -EACCES)) {
-        w->retry_ns = now_ns() + 20000000;
-        return PARKED;
-    }
-    return result;
-}
-
 /* What F_GETFL tells. Here no real file waits, and of a pipe of packets both ends know that it is one. */
 static long shown_flags(const struct file *file)
 {

@@ -115,6 +115,7 @@ long close_entry(struct session *s, int64_t descriptor)
     if (!file)
         return -EBADF;
     s->entries[descriptor] = (struct entry){0};
+    records_closed(s, file);
     file_drop(file);
     return 0;
 }
@@ -129,6 +130,7 @@ void close_all(struct session *s)
         if (file)
             close_entry(s, i);
     }
+    records_forget(s);
     for (int i = 0; i < MAX_HANDLES; i++)
         if (s->handles[i])
             file_drop(s->handles[i]);

@@ -1,5 +1,5 @@
-/* Locks of a program's open files (flock, and those of fcntl, which belong to the open file here): what a checkpoint
- * says of them, and taking them again.  If another process has one meanwhile, it keeps it: the restart is refused.
+/* Locks that open files have (flock, F_OFD_SETLK, and for a process records.c): what a checkpoint says of them, and taking
+ * them again.  If another process has one meanwhile, it keeps it: the restart is refused.
  */
 #include "described.h"
 
@@ -10,27 +10,62 @@
 #include <unistd.h>
 
 /* Lines of /proc/self/fdinfo: "lock: 1: FLOCK ADVISORY WRITE 17 00:2d:33 0 EOF". */
+static bool read_lock(const char *line, struct described_lock *lock)
+{
+    char kind[16], way[16], end[32];
+    long long begin;
+    if (sscanf(line, "lock: %*s %15s %*s %15s %*s %*s %lld %31s", kind, way, &begin, end) != 4)
+        return false;
+    *lock = (struct described_lock){begin, strcmp(end, "EOF") ? atoll(end) : -1, strcmp(kind, "FLOCK") == 0,
+                                    strcmp(way, "WRITE") == 0};
+    return lock->is_flock || strcmp(kind, "OFDLCK") == 0;
+}
+
+static FILE *locks_of(int real)
+{
+    char name[64];
+    snprintf(name, sizeof name, "/proc/self/fdinfo/%d", real);
+    return fopen(name, "re");
+}
+
 ssize_t locks_content(int real, uint8_t *to, size_t room)
 {
-    char name[64], line[256], kind[16], way[16], end[32];
-    long long begin;
+    char line[256];
     size_t used = 0;
-    snprintf(name, sizeof name, "/proc/self/fdinfo/%d", real);
-    FILE *info = fopen(name, "re");
+    FILE *info = locks_of(real);
     if (!info)
         return -errno;
-    while (fgets(line, sizeof line, info)) {
-        if (sscanf(line, "lock: %*s %15s %*s %15s %*s %*s %lld %31s", kind, way, &begin, end) != 4)
-            continue;
-        const struct described_lock one = {begin, strcmp(end, "EOF") ? atoll(end) : -1, strcmp(kind, "FLOCK") == 0,
-                                           strcmp(way, "WRITE") == 0};
-        if ((!one.is_flock && strcmp(kind, "OFDLCK")) || used + sizeof one > room)
-            continue;
-        memcpy(to + used, &one, sizeof one);
-        used += sizeof one;
-    }
+    for (struct described_lock one; fgets(line, sizeof line, info);)
+        if (read_lock(line, &one) && used + sizeof one <= room) {
+            memcpy(to + used, &one, sizeof one);
+            used += sizeof one;
+        }
     fclose(info);
     return (ssize_t)used;
+}
+
+bool has_lock(int real, const struct described_lock *lock)
+{
+    char line[256];
+    bool found = false;
+    FILE *info = locks_of(real);
+    for (struct described_lock one; info && !found && fgets(line, sizeof line, info);)
+        found = read_lock(line, &one) && one.begin == lock->begin && one.end == lock->end &&
+                one.is_flock == lock->is_flock && one.is_exclusive == lock->is_exclusive;
+    if (info)
+        fclose(info);
+    return found;
+}
+
+bool excludes(const struct described_file *d, const uint8_t *content)
+{
+    bool found = false;
+    struct described_lock one;
+    for (size_t at = 0; at + sizeof one <= d->content_size && !found; at += sizeof one) {
+        memcpy(&one, content + at, sizeof one);
+        found = one.is_exclusive;
+    }
+    return found;
 }
 
 bool retake_locks(int real, const struct described_file *d, const uint8_t *content)

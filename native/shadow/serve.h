@@ -23,6 +23,9 @@ long would_wait(struct work *w, const struct file *file, short events);
 /* open_calls.c */
 long serve_facts(struct work *w);
 
+/* records.c */
+long serve_lock(struct work *w, struct file *file, int command);
+
 /* pipe_calls.c */
 uint32_t new_pair_number(void);
 

@@ -19,7 +19,8 @@
 #include "../protocol.h"
 #include "shadow.h"
 
-enum { MOST_SPARES = 16, MAX_FILES = 4096, MAX_HANDLES = 1024, PARKED = -100000, MAX_PARKED = 2048 };
+enum { MOST_SPARES = 16, MAX_FILES = 4096, MAX_HANDLES = 1024, PARKED = -100000, MAX_PARKED = 2048,
+       MOST_LOCKED = 1024 };
 
 /* An open file, as several descriptors may share it. */
 struct file {
@@ -41,11 +42,19 @@ struct file {
     struct file *next_dying; /* of those that are just being closed */
 };
 
-enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, FILE_TIMER, FILE_TEXT, FILE_SOCKET };
+enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, FILE_TIMER, FILE_TEXT, FILE_SOCKET,
+       FILE_RECORDS /* no descriptor's: the session locks records by it, see records.c */ };
 
 struct entry {
     struct file *file;
     bool closes_on_exec;
+};
+
+/* A file that a session has record locks in. */
+struct locked {
+    struct file *file; /* NULL: none */
+    dev_t device;
+    ino_t inode;
 };
 
 /* A request on its way through the shadow. */
@@ -97,6 +106,8 @@ struct session {
     char *image, *directory;
     char *job_root; /* of the root: what the family may use of home; NULL: what its owner may */
     struct entry entries[MAX_FILES];
+    struct locked locked[MOST_LOCKED]; /* changed by the session alone, and guarded by the table's lock for others */
+    uint32_t locked_count;
     int most_files; /* the program's own limit; at most MAX_FILES */
     struct file *handles[MAX_HANDLES];
     struct span *handle_spans[MAX_HANDLES]; /* guarded by the table's lock, as is the next; see mapped.c */
@@ -231,6 +242,11 @@ long enter_file(struct session *s, struct file *file, int from, bool closes_on_e
 long close_entry(struct session *s, int64_t descriptor);
 void close_all(struct session *s);
 void open_standard(struct session *s);
+
+/* records.c */
+bool records_enter(struct session *s, struct locked *place, struct file *file);
+void records_closed(struct session *s, const struct file *file);
+void records_forget(struct session *s);
 
 /* open_calls.c */
 long check_proc(int real, int flags);

@@ -43,6 +43,7 @@ NOT_REACHED = {
         "shadow_read_statistics", "shadow_vacate", "shadow_spare", "shadow_close", "shadow_digest_image", "piece_at",
         "take_spare", "forget_member", "session_of",
     },
+    "of two members: tests/native/test_record_locks.py has such": {"has_lock"},
     "a matter of time": {"idle_sleep", "send_padding"},
     "no room for the journal: tests/integration/test_standard_faults.py fills the disk": {"wait_for_room"},
     "left to the search: pipes with names, directories foreseen, names in /proc": {

@@ -13,15 +13,18 @@ from collections.abc import Iterator
 from tests.native.fuzz.extremes import EDGES, HIGHEST, MODES, frame, prologue
 
 PWRITE, DESCRIBE, ADOPT = 18, 1006, 1007
+CLOSE, FCNTL, GETLK, SETLK, OFD_SETLK = 3, 72, 5, 6, 37
 UNANSWERED = 0xFFFF  # slot of a request that wants no answer
 MAGIC, GENERATION = 0x46534443, 1
 HEAD = struct.Struct("<6IQ")
 FILE = struct.Struct("<4BIiIqII")
 ENTRY = struct.Struct("<3I")
 PIECE = struct.Struct("<2q")
-PLAIN, STANDARD, PIPE, PAIR, EVENT, EPOLL, TIMER, TEXT = range(8)
+LOCK = struct.Struct("<2q2I")
+ASKED = struct.Struct("<2h4x2qi4x")  # struct flock
+PLAIN, STANDARD, PIPE, PAIR, EVENT, EPOLL, TIMER, TEXT, _, RECORDS = range(10)
 PATH_SIZE, CONTENT_SIZE = 8, 9  # places among a file's numbers
-FIRST_HANDLE = 4096
+FIRST_HANDLE, FIRST_LOCKED, MOST_LOCKED = 4096, 5120, 1024
 A_SECOND = struct.pack("<4q", 0, 0, 1, 0)
 
 File = tuple[tuple[int, ...], bytes, bytes]
@@ -53,6 +56,7 @@ FILES = {
     "timer": file(TIMER, offset=1, content=A_SECOND),
     "nameless": file(TEXT, sparse=1, offset=9, flags=0o2002, content=NAMELESS),
     "nameless and whole": file(TEXT, content=b"as it was"),
+    "records of the first": file(RECORDS, path=b"file\0", content=LOCK.pack(0, 9, 0, 1) + LOCK.pack(20, -1, 0, 0)),
 }  # fmt: skip
 
 
@@ -105,6 +109,16 @@ def hostile_pieces() -> Iterator[bytes]:
         yield NAMELESS[:cut]
 
 
+def locks(place: int = 0) -> bytes:
+    """Return requests for record locks at PLACE of descriptors, by each way to say where it is, and of closing one."""
+    fits = max(min(place, HIGHEST), -HIGHEST)
+    asked = [
+        frame(FCNTL, (fd, command, 32), ASKED.pack(kind, whence, fits, fits, 0))
+        for fd in (3, 4, 5) for command in (GETLK, SETLK, OFD_SETLK) for kind in (0, 1, 2, 3) for whence in (0, 1, 2)
+    ]
+    return b"".join((*asked, frame(DESCRIBE, (1 << 20,)), frame(FCNTL, (3, 0, 40)), frame(CLOSE, (3,))))
+
+
 def saved() -> bytes:
     """Return requests that make a file of each kind, give it content and have all of them described."""
     gone = b"gone\0"
@@ -142,6 +156,17 @@ def inputs() -> Iterator[tuple[str, bytes]]:
             adopt(description([(wrong, path, content)])) for wrong in changed(numbers, "BBBBIiIqII")
         ]
     groups["entries"] = [adopt(description(everything, entries=[wrong])) for wrong in changed((3, 0, 0), "III")]
+    both = [FILES["plain"], FILES["records of the first"]]
+    groups["locked"] = [
+        adopt(description(both, entries=[(3, 0, 0), (FIRST_LOCKED + at, which, 0)])) + locks()
+        for at in (-1, 0, MOST_LOCKED - 1, MOST_LOCKED) for which in (0, 1)
+    ]
+    groups["locked twice"] = [
+        adopt(description(both, entries=[(3, 0, 0), *wrong])) + frame(DESCRIBE, (1 << 20,))
+        for wrong in ([(FIRST_LOCKED, 1, 0)] * 2, [(FIRST_LOCKED, 0, 0)], [(4, 1, 0)])
+    ]
+    groups["locked for reading"] = [adopt(description([file(PLAIN, flags=0, path=b"file\0"), both[1]]))]
+    groups["locks"] = [prologue(100) + locks(edge) for edge in EDGES]
     groups["pieces"] = [adopt(description([file(TEXT, sparse=1, content=one)])) for one in hostile_pieces()]
     groups["cut"] = [adopt(whole[:cut]) for cut in range(len(whole))]
     groups["too much"] = [
