@@ -121,7 +121,7 @@ class _Run:
         elif event.kind is EventKind.WRITE_LOST:
             _say(f"{event.text}: {os.strerror(event.value)}")
         elif event.kind is EventKind.BROKEN:
-            self._failure = event.text
+            self._failure = self._failure or event.text  # what comes later came of it
         elif event.kind in (EventKind.IMAGE, EventKind.INCREMENT):
             self._plan_next(self._options.every_s)
             if self._options.statistics:
