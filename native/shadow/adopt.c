@@ -214,6 +214,7 @@ static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct
         file->kind = FILE_SOCKET;
     }
     file->number = d->kind == FILE_PIPE || file->socket ? pair_number(pairs, d->number) : d->number;
+    file->has_records = d->kind == FILE_PLAIN && d->number;
     file->wants_nonblocking = d->wants_nonblocking;
     file->inherited = d->kind == FILE_STANDARD;
     if (file->inherited)
@@ -241,11 +242,12 @@ static const uint8_t *find_ids(const struct reader *r, uint32_t count)
     return (size_t)(r->end - r->at) > bytes ? r->end - bytes : NULL;
 }
 
-static long adopt_files(struct work *w, struct reader *r, struct file **files, uint32_t count, bool numbered)
+static long adopt_files(struct work *w, struct reader *r, struct file **files, const struct described *head, bool numbered)
     REQUIRES(adopting);
-static long adopt_files(struct work *w, struct reader *r, struct file **files, uint32_t count, bool numbered)
+static long adopt_files(struct work *w, struct reader *r, struct file **files, const struct described *head, bool numbered)
 {
     struct session *s = w->session;
+    const uint32_t count = head->files;
     struct pairs *pairs = s->root->adopted->pairs;
     const uint8_t *ids = numbered ? find_ids(r, count) : NULL;
     const struct described_file **described = calloc(count + 1, sizeof *described);
@@ -268,6 +270,8 @@ static long adopt_files(struct work *w, struct reader *r, struct file **files, u
         }
         described[i] = d;
         contents[i] = content;
+        if (head->magic == OLDER_DESCRIBED_MAGIC && copy.kind == FILE_PLAIN)
+            copy.number = has_records(&copy, content);
         uint64_t id = 0;
         if (ids)
             memcpy(&id, ids + i * sizeof id, sizeof id);
@@ -346,7 +350,7 @@ long serve_adopt(struct work *w)
         return -EPROTO;
     memcpy(&head, from, sizeof head);
     const char *directory = take(&r, head.directory_size);
-    if (head.magic != DESCRIBED_MAGIC || head.files > MOST_DESCRIBED || head.entries > MAX_FILES ||
+    if ((head.magic != DESCRIBED_MAGIC && head.magic != OLDER_DESCRIBED_MAGIC) || head.files > MOST_DESCRIBED || head.entries > MAX_FILES ||
         head.handles > MAX_HANDLES + MOST_LOCKED || !directory || !head.directory_size || directory[head.directory_size - 1])
         return -EPROTO;
     long gone_back = s->root == s ? journal_apply(s, head.generation) : 0; /* a copied image has no journal beside it */
@@ -366,7 +370,7 @@ long serve_adopt(struct work *w)
         return -ENOMEM;
     pthread_mutex_lock(&adopting);
     const bool family = s->root != s || ARGUMENT(0) > 1;
-    long result = adopted_begin(s->root) ? adopt_files(w, &r, files, head.files, family) : -ENOMEM;
+    long result = adopted_begin(s->root) ? adopt_files(w, &r, files, &head, family) : -ENOMEM;
     pthread_mutex_unlock(&adopting);
     if (!result)
         result = adopt_entries(s, &r, files, &head);

@@ -143,7 +143,9 @@ static ssize_t content_of(struct list *list, struct file *file, struct described
     case FILE_RECORDS:
         d->number = (uint32_t)locked_by(list, file);
         return locks_content(file->real, to, room);
-    case FILE_PLAIN: return file->regular ? locks_content(file->real, to, room) : 0;
+    case FILE_PLAIN:
+        d->number = file->has_records;
+        return file->regular ? locks_content(file->real, to, room) : 0;
     default: return 0;
     }
 }

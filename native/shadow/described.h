@@ -10,7 +10,8 @@
 
 #include <sys/types.h>
 
-enum { DESCRIBED_MAGIC = 0x46534443, FIRST_LOCKED = MAX_FILES + MAX_HANDLES,
+enum { DESCRIBED_MAGIC = 0x47534443, OLDER_DESCRIBED_MAGIC = 0x46534443 /* all record locks are those of open files */,
+       FIRST_LOCKED = MAX_FILES + MAX_HANDLES,
        MOST_DESCRIBED = FIRST_LOCKED + MOST_LOCKED };
 
 struct described {
@@ -22,7 +23,8 @@ struct described {
 struct described_file {
     uint8_t kind, end, wants_nonblocking;
     uint8_t sparse; /* the content is the size of a file, and what it has besides zeros */
-    uint32_t number; /* of a pair; of a nameless file one more than its seals; of record locks an earlier file, theirs */
+    uint32_t number; /* of a pair; of a nameless file one more than its seals; of record locks an earlier file,
+                      * theirs; of another file 1: its record locks belong to it, see records.c */
     int32_t flags;
     uint32_t mode;
     int64_t offset; /* or the event counter, or the timer's clock, or what a pair is */
@@ -74,6 +76,7 @@ ssize_t locks_content(int real, uint8_t *to, size_t room); /* all that the file 
 bool retake_locks(int real, const struct described_file *d, const uint8_t *content); /* false: errno */
 
 bool has_lock(int real, const struct described_lock *lock);
+bool has_records(const struct described_file *d, const uint8_t *content);
 bool excludes(const struct described_file *d, const uint8_t *content); /* one of them does */
 
 /* records.c */

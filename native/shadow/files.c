@@ -123,6 +123,7 @@ long close_entry(struct session *s, int64_t descriptor)
 void close_all(struct session *s)
 {
     spans_leave(s);
+    records_forget(s); /* before others read in a pipe that this process has ended */
     for (int i = 0; i < MAX_FILES; i++) {
         struct file *file = s->entries[i].file;
         if (file && file->late_error)
@@ -130,7 +131,6 @@ void close_all(struct session *s)
         if (file)
             close_entry(s, i);
     }
-    records_forget(s);
     for (int i = 0; i < MAX_HANDLES; i++)
         if (s->handles[i])
             file_drop(s->handles[i]);

@@ -57,6 +57,18 @@ bool has_lock(int real, const struct described_lock *lock)
     return found;
 }
 
+/* Whether one of them is no flock. */
+bool has_records(const struct described_file *d, const uint8_t *content)
+{
+    bool found = false;
+    struct described_lock one;
+    for (size_t at = 0; at + sizeof one <= d->content_size && !found; at += sizeof one) {
+        memcpy(&one, content + at, sizeof one);
+        found = !one.is_flock;
+    }
+    return found;
+}
+
 bool excludes(const struct described_file *d, const uint8_t *content)
 {
     bool found = false;

@@ -5,7 +5,8 @@
  *
  * To the kernel all programs served here are one process.  So a session opens each file that it locks once more, and its
  * locks are those of that open file, which no descriptor names.  What is no ordinary file, or cannot be opened once more,
- * is locked by the open file of the descriptor, whose locks are then those of all that have it.
+ * is locked by the open file of the descriptor, whose locks are then those of all that have it; and so is one that had
+ * such a lock in an older image, in which all were of that kind.
  */
 #include "described.h"
 #include "serve.h"
@@ -98,6 +99,10 @@ void records_forget(struct session *s)
 static int owner_of(struct session *s, struct file *file)
 {
     bool found;
+    if (file->has_records)
+        return file->real;
+    if (s->state == SHADOW_EXITED) /* a thread asked before another one ended the process */
+        return -ENOLCK;
     struct locked *place = locked_place(s, file->real, &found);
     if (place && found)
         return place->file->real;

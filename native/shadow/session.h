@@ -34,6 +34,7 @@ struct file {
     bool wants_nonblocking; /* the program asked for that */
     bool inherited;   /* standard input, output, error: not saved, given again */
     uint8_t kind;     /* FILE_... */
+    bool has_records; /* record locks by it are its own: so it was in the older image that it is of */
     uint8_t end;      /* of a pipe: which pair, see pairs.c */
     uint64_t id;      /* no other file of this process has it */
     int flags;        /* as opened */

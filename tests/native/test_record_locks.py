@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import sqlite3
 import subprocess
 import sys
@@ -10,10 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from .chain import Chain
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import EventKind
+
+from .chain import DEADLINE_S, MOVED, Chain
 from .conftest import Compile, finished, tool
 from .test_open_files_moved import may_lock
 from .test_standalone import checkpoint, line, running
+
+NEWER_MAGIC, OLDER_MAGIC = b"CDSG", b"CDSF"  # of what an image says of open files
 
 
 @pytest.mark.parametrize(("pause_ms", "moves"), [("0", 0), ("15", 8)])
@@ -74,6 +80,59 @@ try:
 except OSError:
     print("not free")
 """
+
+
+OLDER = """
+import fcntl, os, struct, time
+file = open("data", "r+")
+fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 10, 10, 0))
+print("there", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+fcntl.lockf(file, fcntl.LOCK_EX, 5, 12)
+fcntl.lockf(file, fcntl.LOCK_UN)
+print("unlocked", flush=True)
+while not os.path.exists("end"):
+    time.sleep(0.01)
+"""
+
+
+def said(chain: Chain, word: bytes) -> None:
+    """Return when the program has written WORD."""
+    while word not in (chain.folder / "output").read_bytes():
+        assert chain.until(EventKind.ENDED, within_s=0.02) is None
+
+
+def test_locks_of_an_older_image(tmp_path: Path) -> None:
+    """In it all are those of open files: the process can change and give back its own, also after another move."""
+    older, data = tmp_path / "older", tmp_path / "data"
+    data.touch()
+    chain = Chain([sys.executable, "-c", OLDER], tmp_path, seed=1)
+    chain.start(runtime_path())
+    assert chain.process
+    chain.expect(EventKind.STARTED)
+    said(chain, b"there")
+    chain.host.vacate(chain.session)
+    assert chain.asked_for_image().kind is EventKind.IMAGE
+    chain.expect(EventKind.ENDED)
+    assert chain.process.wait(DEADLINE_S) == MOVED
+    chain.image.replace(older)
+    content = older.read_bytes()
+    assert NEWER_MAGIC in content
+    older.write_bytes(content.replace(NEWER_MAGIC, OLDER_MAGIC))
+    chain.start(str(older))
+    chain.expect(EventKind.STARTED)
+    assert not may_lock(data, fcntl.LOCK_EX, 1, 10)
+    assert chain.moved(1)
+    chain.expect(EventKind.STARTED)
+    assert not may_lock(data, fcntl.LOCK_EX, 1, 10)
+    (tmp_path / "go").touch()
+    said(chain, b"unlocked")
+    assert may_lock(data, fcntl.LOCK_EX, 100, 0)
+    (tmp_path / "end").touch()
+    chain.expect(EventKind.ENDED)
+    assert chain.process.wait(DEADLINE_S) == 0
+    os.close(chain.output)
 
 
 def test_members_take_their_own_locks_again(tmp_path: Path) -> None:

@@ -50,9 +50,10 @@ _FILE = struct.Struct("<BBBBIiIqII")
 _ENTRY = struct.Struct("<3I")
 _LATE = struct.Struct("<3Qi?3x")
 _MOST_LATE = 4096
-_MAGIC = 0x46534443
+_MAGICS = (0x47534443, 0x46534443)  # the second: of older images, which have the same form
 _PT_LOAD, _PT_NOTE = 1, 4
-_KINDS = ("file", "standard", "pipe", "socket pair", "event counter", "epoll", "timer", "nameless file")
+_KINDS = ("file", "standard", "pipe", "socket pair", "event counter", "epoll", "timer", "nameless file",
+          "socket", "record locks")
 
 
 _SAME = struct.Struct("<3Q")
@@ -173,7 +174,7 @@ def _memory(descriptor: int, segments: Sequence[Segment], address: int, size: in
 
 def _parse_files(blob: bytes) -> tuple[str, list[OpenFile]]:
     magic, file_count, entry_count, _handles, _umask, directory_size, _generation = _DESCRIBED.unpack_from(blob)
-    if magic != _MAGIC:
+    if magic not in _MAGICS:
         raise ImageDamaged("the description of the open files has another format")
     at = _DESCRIBED.size
     directory = blob[at : at + directory_size - 1].decode(errors="replace")

@@ -15,7 +15,7 @@ from tests.native.fuzz.extremes import EDGES, HIGHEST, MODES, frame, prologue
 PWRITE, DESCRIBE, ADOPT = 18, 1006, 1007
 CLOSE, FCNTL, GETLK, SETLK, OFD_SETLK = 3, 72, 5, 6, 37
 UNANSWERED = 0xFFFF  # slot of a request that wants no answer
-MAGIC, GENERATION = 0x46534443, 1
+MAGIC, OLDER_MAGIC, GENERATION = 0x47534443, 0x46534443, 1
 HEAD = struct.Struct("<6IQ")
 FILE = struct.Struct("<4BIiIqII")
 ENTRY = struct.Struct("<3I")
@@ -166,6 +166,10 @@ def inputs() -> Iterator[tuple[str, bytes]]:
         for wrong in ([(FIRST_LOCKED, 1, 0)] * 2, [(FIRST_LOCKED, 0, 0)], [(4, 1, 0)])
     ]
     groups["locked for reading"] = [adopt(description([file(PLAIN, flags=0, path=b"file\0"), both[1]]))]
+    older = file(PLAIN, path=b"file\0", content=LOCK.pack(0, 9, 0, 1))
+    groups["locked in an older image"] = [
+        adopt(description([older], (OLDER_MAGIC, 1, 1, 0, 0o22, 2, GENERATION), [(3, 0, 0)])) + locks()
+    ]
     groups["locks"] = [prologue(100) + locks(edge) for edge in EDGES]
     groups["pieces"] = [adopt(description([file(TEXT, sparse=1, content=one)])) for one in hostile_pieces()]
     groups["cut"] = [adopt(whole[:cut]) for cut in range(len(whole))]
