@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,8 @@ from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 
-from .chain import DEADLINE_S, Chain
-from .conftest import Compile, finished, tool
+from .chain import DEADLINE_S, Chain, at_end_of_test, end_family
+from .conftest import Compile, tool
 
 FAMILIES = {
     "a parent that waits for one child": (
@@ -196,6 +198,15 @@ def test_forks_without_end_are_no_hindrance(tmp_path: Path) -> None:
 
 
 def test_the_command_takes_one_of_a_family(tmp_path: Path) -> None:
-    words = [*tool("run", "--every", "0.2s", "--image", "x.ckpt", "--"), "/bin/sh", "-c", "sleep 1 | cat; echo over"]
-    assert finished(words, tmp_path) == (0, b"over\n", b"")
-    assert int(verify_image(str(tmp_path / "x.ckpt")).note["processes"]) == 3
+    image = tmp_path / "x.ckpt"
+    words = [*tool("run", "--every", "0.2s", "--image", str(image), "--"), "/bin/sh", "-c", "read go | cat; echo over"]
+    pipe = subprocess.PIPE
+    run = subprocess.Popen(words, cwd=tmp_path, stdin=pipe, stdout=pipe)
+    at_end_of_test(partial(end_family, run))
+    end_s = time.monotonic() + DEADLINE_S
+    while not image.exists() or int(verify_image(str(image)).note["processes"]) != 3:
+        assert run.poll() is None
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+    assert run.communicate(b"go\n", timeout=DEADLINE_S)[0] == b"over\n"
+    assert run.returncode == 0
