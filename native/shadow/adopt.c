@@ -308,6 +308,8 @@ static long adopt_entries(struct session *s, struct reader *r, struct file **fil
         memcpy(&one, from, sizeof one);
         if (one.descriptor >= MOST_DESCRIBED || one.file >= head->files)
             return -EPROTO;
+        if ((files[one.file]->kind == FILE_RECORDS) != (one.descriptor >= FIRST_LOCKED))
+            return -EPROTO; /* what locks are taken by may be written where the program may only read */
         file_keep(files[one.file]);
         if (one.descriptor < MAX_FILES) {
             close_entry(s, one.descriptor);

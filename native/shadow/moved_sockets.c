@@ -278,7 +278,7 @@ static struct file *file_numbered(struct file **files, uint32_t count, const uin
 {
     uint32_t number;
     memcpy(&number, from, sizeof number);
-    return number < count ? files[number] : NULL;
+    return number < count && files[number]->kind != FILE_RECORDS ? files[number] : NULL;
 }
 
 static long fill_messages(struct socket *socket, struct reading *r, int into, struct file **files, uint32_t count)

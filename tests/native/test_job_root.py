@@ -18,7 +18,7 @@ from tests.native.chain import DEADLINE_S, MOVED, Chain
 from tests.native.conftest import finished, tool
 from tests.native.test_shadow_frames import ADOPT, Peer, described_file, hello, request
 
-EACCES, ELOOP, ENOENT = -13, -40, -2
+EACCES, ELOOP, ENOENT, EPROTO = -13, -40, -2, -71
 HERE = -100
 
 
@@ -156,6 +156,18 @@ def test_the_inside_is_as_ever(places: Path, peer: Confined) -> None:
     assert peer.call(257, HERE, "/etc/passwd", os.O_RDWR, 0) == EACCES
     assert peer.call(262, HERE, str(places), 1, 0) == 0  # the way to it may be looked at
     assert peer.call(257, HERE, str(places), os.O_RDONLY, 0) == EACCES  # but not listed
+
+
+def test_an_image_that_would_write_by_the_locks_of_a_file(places: Path, peer: Confined) -> None:
+    """Locks are taken by an open file of their own, which may be written: no descriptor and no mapping gets it."""
+    name = b"/etc/passwd\0"
+    plain = struct.pack("<4BIiIqII", 0, 0, 0, 0, 0, os.O_RDONLY, 0o100644, 0, len(name), 0) + name
+    records = struct.pack("<4BIiIqII", 9, 0, 0, 0, 0, os.O_RDWR, 0o100644, 0, len(name), 0) + name
+    locks_at, mapped_at = 5120, 4096
+    for place, answer in ((4, EPROTO), (mapped_at, EPROTO), (locks_at, 0)):
+        head = struct.pack("<6IQ", 0x47534443, 2, 1 + (place < mapped_at), place >= mapped_at, 0o22, 2, 1) + b".\0"
+        entries = struct.pack("<6I", 3, 0, 0, place, 1, 0)
+        assert peer.ask(request(ADOPT, (), head + plain + records + entries))[0] == answer, place
 
 
 def test_an_image_that_names_files_outside(places: Path, peer: Confined) -> None:
