@@ -83,7 +83,8 @@ _read_lines: Final = getattr(core, "read_lines", _lines_into)
 
 def _wire_line(line: bytes, data: bytes) -> Entry:
     name, _, text = line.partition(b" = ")
-    if text.isdigit() and len(text) < 18 and (text[0] != 48 or len(text) == 1):
+    is_quoted = b"'" in name  # then it may have anything in it, an equals sign too
+    if not is_quoted and text.isdigit() and len(text) < 18 and (text[0] != 48 or len(text) == 1):
         named = _NAMES.get(name)
         if named is not None:
             number = (*named, int(text))
@@ -91,12 +92,13 @@ def _wire_line(line: bytes, data: bytes) -> Entry:
             return number
     entry = _WIRE_LINES.get(line)
     if entry is None:
-        known = _NAMES.get(name)
+        known = None if is_quoted else _NAMES.get(name)
         try:
             if known is None:
                 spelling, node = parse_assignment(line.decode("utf-8", "surrogateescape"))
                 known = _named(spelling)
-                _NAMES.put(name, known)
+                if not is_quoted:
+                    _NAMES.put(name, known)
             else:
                 node = fresh(text.decode("utf-8", "surrogateescape"))
         except ClassAdSyntaxError as why:

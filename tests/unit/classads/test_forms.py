@@ -163,3 +163,11 @@ def test_what_an_ad_has_deleted_of_its_parents_is_not_written(engine: Any) -> No
     alone = engine.ClassAd()
     alone.own = ad.own
     assert alone.to_bytes().lower() == b"a = 1\n"  # how a name is spelled is known by those who met it first
+
+
+@pytest.mark.parametrize("engine", [condor_actors.classads, pure], ids=["in C", "in Python"])
+def test_a_name_in_quotes_may_have_an_equals_sign(engine: Any) -> None:
+    first, second = engine.ClassAd({"a = b": "x", "a = 1": 2}), engine.ClassAd({"a = c": 3, "a": 4})
+    for _ in range(2):
+        assert engine.ClassAd.from_bytes(first.to_bytes()) == first
+        assert engine.ClassAd.from_bytes(second.to_bytes()) == second
