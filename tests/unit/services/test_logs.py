@@ -8,13 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from twisted.logger import Logger, LogLevel, globalLogPublisher
 
 from condor_actors.config import Config, load_config
 from condor_actors.effects import Note, job_note
-from condor_actors.services.telemetry.logs import BURST, log_name, start_logging
+from condor_actors.services.telemetry.logs import BURST, RotatingLog, log_name, start_logging
 
 
 def config(folder: Path, **values: str) -> Config:
@@ -66,6 +67,22 @@ def test_another_file_put_aside_at_its_size(tmp_path: Path) -> None:
     write(settings, times=30)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["queue.log", "queue.log.1", "queue.log.2"]
     assert (tmp_path / "queue.log.1").stat().st_size < 400
+
+
+def test_lines_of_many_threads_are_whole_also_where_the_file_is_put_aside(tmp_path: Path) -> None:
+    log = RotatingLog(tmp_path / "Log", 2_000, 100, lambda event: event["text"])
+    words = [[f"{name}{number} \udcff" for number in range(200)] for name in "abcd"]
+    threads = [Thread(target=lambda each=each: [log({"text": text}) for text in each]) for each in words]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    log.close()
+    files = list(tmp_path.iterdir())
+    found = [line for path in files for line in path.read_text().splitlines()]
+    assert sorted(found) == sorted(text.replace("\udcff", "?") for each in words for text in each)
+    assert len(files) > 2
+    assert all(path.stat().st_size < 2_100 for path in files)
 
 
 def lines_of(folder: Path) -> list[str]:
