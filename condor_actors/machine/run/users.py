@@ -146,5 +146,5 @@ def _become(uid: int, gid: int, groups: tuple[int, ...]) -> None:
             raise OSError(number, f"cannot act as user {uid}: {os.strerror(number)}")
 
 
-_syscall = ctypes.CDLL(None, use_errno=True).syscall
+_syscall = ctypes.PyDLL(None, use_errno=True).syscall  # calls that never wait, so no other thread is let in
 _syscall.restype = ctypes.c_long
