@@ -310,9 +310,17 @@ class UserLogs:
             if log.stuck:
                 self._keep_little(log)
                 log.settled = log.said
-        over, self._then = ([each for each in self._then if all(log.settled >= said for log, said in each[0])],
-                            [each for each in self._then if any(log.settled < said for log, said in each[0])])
-        for _, then in over:
+        over: list[Callable[[], None]] = []
+        waiting = []
+        for each in self._then:
+            for log, said in each[0]:
+                if log.settled < said:
+                    waiting.append(each)
+                    break
+            else:
+                over.append(each[1])
+        self._then = waiting
+        for then in over:
             then()
 
     def _keep_little(self, log: _Log) -> None:

@@ -150,6 +150,7 @@ class ShadowHostActor(Actor):
         self._edges = edges
         self._record = record
         self._runs, self._ended, self._shells = record.runs, record.ended, record.shells
+        self._of_shadows: ShadowEdges | None = None
         self._connected = False
         self._becoming: BecomeOwner | None = None
         self._held: list[Delivery] = []
@@ -314,15 +315,20 @@ class ShadowHostActor(Actor):
         if not order.starter_node:
             return LocalShadow(order, edges.launcher, edges.logs, home_environment(), edges.in_thread,
                                edges.local_account())
-        its = ShadowEdges(
-            logs=edges.logs, cache=edges.cache, bulk=edges.bulk, domain=edges.domain, in_thread=edges.in_thread,
-            owner_uid=0 if _is_root(self._record.owner) else os.getuid(), chirp=edges.chirp, credd=edges.credd,
-            tell_span=edges.tell_span, registries=edges.registries,
-            kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
+        its = self._of_shadows = self._of_shadows or self._make_edges()
         key = edges.new_secret()
         if edges.standard is not None and universe == Universe.STANDARD:
             return StandardShadow(order, job, its, key, edges.standard(spool))
         return Shadow(order, job, its, key)
+
+    def _make_edges(self) -> ShadowEdges:
+        """What all shadows share; whose the process is does not change any more."""
+        edges, spool = self._edges, self._record.spool
+        return ShadowEdges(
+            logs=edges.logs, cache=edges.cache, bulk=edges.bulk, domain=edges.domain, in_thread=edges.in_thread,
+            owner_uid=0 if _is_root(self._record.owner) else os.getuid(), chirp=edges.chirp, credd=edges.credd,
+            tell_span=edges.tell_span, registries=edges.registries,
+            kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
 
     def _is_news_of(self, run_id: str) -> bool:
         """Whether the end of a run is not known: a shadow says it again when it is asked."""

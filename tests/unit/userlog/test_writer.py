@@ -15,7 +15,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from condor_actors.actors.workers import NoAnswer
-from condor_actors.classads import ClassAd
+from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.userlog import writer
 from condor_actors.userlog.paths import log_paths
 from condor_actors.userlog.writer import LATELY_S, PACE_S, LogFiles, UserLogs
@@ -266,3 +266,23 @@ def test_a_log_that_was_just_written_needs_no_look(tmp_path: Path) -> None:
     logs.write(0, 7, [2], WHEN_S, facts)
     logs.flush()
     assert not logs.lately_written(facts), "nor one that was just refused"
+
+
+@pytest.mark.parametrize(("facts", "paths"), [
+    ({"UserLog": "a.log", "Iwd": "/home/alice"}, ("/home/alice/a.log",)),
+    ({"UserLog": "/logs/a.log", "Iwd": "/home/alice"}, ("/logs/a.log",)),
+    ({"UserLog": "a.log"}, ("/a.log",)),
+    ({"UserLog": "/dev/null", "Iwd": "/home/alice"}, ()),
+    ({"UserLog": "", "Iwd": "/home/alice"}, ()),
+    ({"UserLog": 7, "Iwd": "/home/alice"}, ()),
+    ({"Iwd": "/home/alice"}, ()),
+    ({"UserLog": "a.log", "Iwd": 7}, ("/a.log",)),
+    ({"UserLog": parse_expression('strcat("a", ".log")'), "Iwd": "/home/alice"}, ("/home/alice/a.log",)),
+    ({"UserLog": "a.log", "DAGManNodesLog": "nodes.log", "Iwd": "/w"}, ("/w/a.log", "/w/nodes.log")),
+    ({"UserLog": "/dev/null", "DAGManNodesLog": "nodes.log", "Iwd": "/w"}, ("/w/nodes.log",)),
+    ({"UserLog": "nodes.log", "DAGManNodesLog": "/w/nodes.log", "Iwd": "/w"}, ("/w/nodes.log",)),
+])
+def test_where_a_jobs_logs_are(facts: dict[str, Any], paths: tuple[str, ...]) -> None:
+    for _ in range(2):
+        assert log_paths(ClassAd(facts)) == paths
+        assert log_paths(ClassAd(parent=ClassAd(facts))) == paths
