@@ -238,3 +238,7 @@ def test_the_end_of_trust_ends_jobs_circuits_and_shells(busy: Busy) -> None:
     refused = pools.math.tool("condor_status", "-pool", "physics")
     assert refused.returncode != 0
     assert "physics.trio" not in refused.stdout
+    # At home its run is out of touch, and would be waited for as long as its lease: also by a host without its schedd.
+    for how in ((), ("-forcex",)):
+        pools.math.tool("condor_rm", *how, busy.job)
+    until(lambda: not pools.math.jobs(), "the job to leave the queue")
