@@ -16,11 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from twisted.internet.error import ConnectionDone
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
-from twisted.internet.protocol import Protocol
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor
 from condor_actors.messages.envelope import Delivery, Identity, Refused, TimerFired
@@ -29,6 +26,7 @@ from condor_actors.wire.certificates.authority import MACHINE_LIFE, Authority, A
 from condor_actors.wire.certificates.trust import BadCertificate, identity_of_machine, names_of
 from condor_actors.wire.host_names import canonical_host, is_loopback
 from condor_actors.wire.nodes import BadNode
+from condor_actors.wire.question_door import QuestionDoor
 from condor_actors.wire.tokens import BadToken, TokenStore
 
 ENROL_LIMIT_BYTES = 64 * 1024
@@ -38,7 +36,6 @@ LOOK_S = 5.0
 HOLD_S = 240.0
 """So long a question about what is revoked waits for news."""
 ACTOR = "enrolment"
-_DONE = Failure(ConnectionDone())
 
 
 class Enrolment:
@@ -197,40 +194,18 @@ def known_lists(lists: Revocations) -> str:
     return hashlib.sha256(b"\0".join((lists.crl, lists.tokens, lists.partners))).hexdigest()
 
 
-class EnrolmentDoor(Protocol):
+class EnrolmentDoor(QuestionDoor):
     """One newcomer's connection: a line of JSON in, a line of JSON out."""
 
     def __init__(self, enrolment: Enrolment, clock: IReactorTime, log: Logger) -> None:
+        super().__init__(clock, ENROL_LIMIT_BYTES, ENROL_S)
         self._enrolment = enrolment
-        self._clock = clock
         self._log = log
-        self._buffer = b""
-        self._timeout: IDelayedCall | None = None
 
-    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
-        """Wait for the line, but not forever."""
-        self._timeout = self._clock.callLater(ENROL_S, self._too_slow)
-
-    def _too_slow(self) -> None:
-        self._timeout = None
-        self._hang_up()
-
-    def _hang_up(self) -> None:
-        if self.transport is not None:
-            self.transport.loseConnection()
-
-    def dataReceived(self, data: bytes) -> None:  # noqa: N802
-        """Collect the line and answer it."""
-        self._buffer += data
-        line, newline, _ = self._buffer.partition(b"\n")
-        if newline:
-            self._buffer = b""
-            answer = self._answer(line)
-            assert self.transport is not None
-            self.transport.write(json.dumps(answer).encode() + b"\n")
-            self._hang_up()
-        elif len(self._buffer) > ENROL_LIMIT_BYTES:
-            self._hang_up()
+    def asked(self, line: bytes) -> None:
+        """Let the newcomer in, or say why not."""
+        self.say(self._answer(line))
+        self.hang_up()
 
     def _answer(self, line: bytes) -> dict[str, Any]:
         try:
@@ -242,8 +217,7 @@ class EnrolmentDoor(Protocol):
                                    request=str(asked["request"]).encode(), hosts=hosts)
         except (ValueError, KeyError, TypeError, RecursionError):
             return {"error": "a request that cannot be read"}
-        assert self.transport is not None
-        answer = self._enrolment.enrol(message, getattr(self.transport.getPeer(), "host", ""))
+        answer = self._enrolment.enrol(message, self.address)
         if isinstance(answer, Refused):
             self._log.info("a machine that calls itself {host} was not let in: {text}", host=hosts[0],
                            text=answer.text)
@@ -251,12 +225,6 @@ class EnrolmentDoor(Protocol):
         self._log.info("{host} joined the pool with the roles {roles}", host=hosts[0], roles=answer.roles)
         return {"certificate": answer.certificate.decode(), "ca": answer.ca.decode(), "crl": answer.crl.decode(),
                 "pool": answer.pool, "roles": answer.roles}
-
-    def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
-        """Stop waiting."""
-        if self._timeout is not None:
-            self._timeout.cancel()
-            self._timeout = None
 
 
 def offers_enrolment(files: PoolFiles, name: str) -> bool:

@@ -25,7 +25,7 @@ NO_REGISTRATION = {"property", "staticmethod", "classmethod", "cached_property",
 CALLED_BY_PROGRAMS = ("condor_actors/api/", "condor_actors/compat/")
 """Packages whose public names are there for other people's programs."""
 CALLED_BY_TWISTED = {
-    "lineLengthExceeded",
+    "lineLengthExceeded", "lineReceived", "timeoutConnection",
     "_openFile", "buildProtocol", "clientConnectionForTLS", "serverConnectionForTLS", "connectionReady", "closeStdin",
     "eofReceived",
     "execCommand", "isClassAllowed", "isModuleAllowed", "isTypeAllowed", "logPrefix", "postOptions", "requestAvatarId",

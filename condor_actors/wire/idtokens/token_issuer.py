@@ -17,9 +17,7 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ConnectionDone
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
-from twisted.internet.protocol import Protocol
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -43,6 +41,7 @@ from condor_actors.wire.idtokens.approval_rules import ApprovalRules
 from condor_actors.wire.idtokens.revoked_tokens import keep_revocations, kept_revocations
 from condor_actors.wire.idtokens.signed_token import BadToken, Claims, levels_of, read_claims, sign
 from condor_actors.wire.idtokens.verifier import TOKEN_METHOD, Shown, TokenVerifier
+from condor_actors.wire.question_door import CLOSED, QuestionDoor
 
 ACTOR = "tokens"
 REQUEST_LIMIT_BYTES = 4096
@@ -53,7 +52,6 @@ MOST_REQUESTS_OF_ADDRESS = 8
 ASK_S = 20.0
 LONGEST_S = 1e10
 """The longest life of a token that has an end, three hundred years; 0 asks for one without."""
-_DONE = Failure(ConnectionDone())
 
 
 @attrs.define(eq=False)
@@ -283,80 +281,51 @@ class TokenActor(Actor):
         return Done(text=f"{len(revoked.ids)} tokens and {len(revoked.expressions)} expressions are revoked now")
 
 
-class TokenRequestDoor(Protocol):
+class TokenRequestDoor(QuestionDoor):
     """The connection of a client without credentials yet: a line with the request, a line with its number,
     and, once it is approved, a line with the token."""
 
     def __init__(self, issuer: TokenIssuer, clock: IReactorTime, log: Logger) -> None:
+        super().__init__(clock, REQUEST_LIMIT_BYTES, REQUEST_LINE_S)
         self._issuer = issuer
-        self._clock = clock
         self._log = log
-        self._buffer = b""
         self._request_id = ""
-        self._timeout: IDelayedCall | None = None
 
-    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
-        """Wait for the line, but not forever."""
-        self._timeout = self._clock.callLater(REQUEST_LINE_S, self._too_slow)
-
-    def _too_slow(self) -> None:
-        self._timeout = None
+    def timeoutConnection(self) -> None:  # noqa: N802 - Twisted's
+        """The line did not come, or nobody decided."""
         if self._request_id:
-            self._say({"error": "nobody has decided within an hour; ask again"})
-        self._hang_up()
+            self.say({"error": "nobody has decided within an hour; ask again"})
+        self.hang_up()
 
-    def _hang_up(self) -> None:
-        if self.transport is not None:
-            self.transport.loseConnection()
-
-    def dataReceived(self, data: bytes) -> None:  # noqa: N802
-        """Collect the line and take the request."""
-        self._buffer += data
-        line, newline, rest = self._buffer.partition(b"\n")
-        if len(self._buffer) > REQUEST_LIMIT_BYTES or rest or (self._request_id and data):
-            self._hang_up()
-        elif newline:
-            self._take(line)
-
-    def _take(self, line: bytes) -> None:
-        assert self.transport is not None
-        address = getattr(self.transport.getPeer(), "host", "")
+    def asked(self, line: bytes) -> None:
+        """Take the request."""
         try:
             asked = json.loads(line)
             levels = tuple(str(level) for level in asked["levels"])
-            request = self._issuer.ask(str(asked["identity"]), levels, float(asked["lifetime_s"]), address,
+            request = self._issuer.ask(str(asked["identity"]), levels, float(asked["lifetime_s"]), self.address,
                                        self._decided)
         except BadToken as error:
-            self._say({"error": str(error)})
-            self._hang_up()
+            self._decided({"error": str(error)})
             return
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-            self._say({"error": "a request that cannot be read"})
-            self._hang_up()
+            self._decided({"error": "a request that cannot be read"})
             return
         self._request_id = request.request_id
-        self._log.info("{address} asks for a token of {identity}: request {request}", address=address,
+        self._log.info("{address} asks for a token of {identity}: request {request}", address=self.address,
                        identity=request.identity, request=request.request_id)
-        if self._timeout is not None:
-            self._timeout.reset(REQUEST_LIFE_S)
-        self._say({"request_id": request.request_id})
+        self.allow(REQUEST_LIFE_S)
+        self.say({"request_id": request.request_id})
         approved = self._issuer.approved_by_rule(request.request_id)
         if approved is not None:
             self._log.info("request {request} of {address} is approved by a rule of condor_token_request_auto_approve",
-                           request=request.request_id, address=address)
+                           request=request.request_id, address=self.address)
             self._decided({"token": approved.token})
 
     def _decided(self, answer: dict[str, str]) -> None:
-        self._say(answer)
-        self._hang_up()
+        self.say(answer)
+        self.hang_up()
 
-    def _say(self, fields: dict[str, str]) -> None:
-        if self.transport is not None:
-            self.transport.write(json.dumps(fields).encode() + b"\n")
-
-    def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
+    def connectionLost(self, reason: Failure = CLOSED) -> None:  # noqa: N802 - Twisted's
         """The request goes with the connection."""
-        if self._timeout is not None:
-            self._timeout.cancel()
-            self._timeout = None
+        super().connectionLost(reason)
         self._issuer.pending.pop(self._request_id, None)
