@@ -6,6 +6,8 @@ import http.client
 import json
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -52,6 +54,20 @@ class Page:
             if end:
                 connection.shutdown(socket.SHUT_WR)
             return connection.recv(65536)
+
+
+@contextmanager
+def strict_window(browser: Any) -> Iterator[Any]:
+    """A window of its own that fails the test when a script fails, speaks, or is refused."""
+    context = browser.new_context()
+    made = context.new_page()
+    said: list[str] = []
+    made.on("pageerror", lambda error: said.append(str(error)))
+    made.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    made.on("dialog", lambda dialog: (said.append(f"dialog {dialog.message}"), dialog.dismiss()))
+    yield made
+    context.close()
+    assert said == []
 
 
 def see(window: Any, expression: str) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.harness.web_page import Page, see
+from tests.harness.web_page import Page, see, strict_window
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 SCRIPT = "<img src=x onerror=alert(1)>"
@@ -38,17 +38,10 @@ def page() -> Iterator[Page]:
 @pytest.fixture
 def window(browser: Any, page: Page) -> Iterator[Any]:
     """A window on the page that fails the test when a script fails, speaks, or is refused."""
-    context = browser.new_context()
-    made = context.new_page()
-    said: list[str] = []
-    made.on("pageerror", lambda error: said.append(str(error)))
-    made.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    made.on("dialog", lambda dialog: (said.append(f"dialog {dialog.message}"), dialog.dismiss()))
-    made.goto(page.url)
-    made.wait_for_selector("#map button")
-    yield made
-    context.close()
-    assert said == []
+    with strict_window(browser) as made:
+        made.goto(page.url)
+        made.wait_for_selector("#map button")
+        yield made
 
 
 def cleared(page: Page) -> None:

@@ -24,7 +24,7 @@ from tests.harness.page_user import (
     token_of,
     try_token,
 )
-from tests.harness.web_page import Page, see
+from tests.harness.web_page import Page, see, strict_window
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 CONFIG = "WEB_UPDATE_INTERVAL = 0.3\nWEB_MAX_CONNECTIONS_OF_ADDRESS = 60\n"
@@ -260,15 +260,8 @@ def test_a_page_of_another_port_cannot_act_as_its_visitor(page: Page, owner: Use
 @pytest.fixture
 def window(browser: Any) -> Iterator[Any]:
     """A window that fails the test when a script fails, speaks, or is refused."""
-    context = browser.new_context()
-    made = context.new_page()
-    said: list[str] = []
-    made.on("pageerror", lambda error: said.append(str(error)))
-    made.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    made.on("dialog", lambda dialog: (said.append(f"dialog {dialog.message}"), dialog.dismiss()))
-    yield made
-    context.close()
-    assert said == []
+    with strict_window(browser) as made:
+        yield made
 
 
 def open_job(window: Any, page: Page, job: str) -> None:
