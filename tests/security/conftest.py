@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from condor_actors.wire.tokens import Token, TokenStore
 from tests.harness.namespaces import Machine, Wire, a_wire
 from tests.harness.root_helper import POOL, Helper
 from tests.pool_fixture import fresh_folder, until
@@ -22,10 +23,18 @@ class AttackedPool:
     manager: Machine
     submit: Machine
     evil: Machine
+    _firsts: list[Token] = attrs.field(factory=list, init=False)
 
     def token(self, roles: str = "master,schedd,startd") -> str:
-        """A join token."""
-        return self.manager.run("condor_pool", "token", "--roles", roles).strip()
+        """A join token, such as condor_pool has made the first one."""
+        if not self._firsts:
+            self._firsts.append(Token.parse(self.manager.run("condor_pool", "token")))
+        folder = self.manager.dir / "spool" / "tokens"
+        owner = folder.stat()
+        made = TokenStore(folder).issue(self._firsts[0].address, self._firsts[0].ca_fingerprint, roles=roles.split(","))
+        for path in folder.glob(f"{made.token_id}*"):
+            os.chown(path, owner.st_uid, owner.st_gid)
+        return made.text()
 
     @property
     def collector(self) -> str:

@@ -14,13 +14,13 @@ from tests.security.intruder import intrude
 pytestmark = NEED_NAMESPACES
 
 ADVERTISE = """
-evil = Intruder.enrolled(token, f"{name}.trio")
-own = dict(Name=f"{name}.trio", Machine=f"{name}.trio", MyAddress=f"<{name}.trio:1>")
-result = evil.advertise(collector, AdKind[kind], **{**own, **attributes})
+result = []
+for token, name, kind, attributes in cases:
+    evil = Intruder.enrolled(token, f"{name}.trio")
+    own = dict(Name=f"{name}.trio", Machine=f"{name}.trio", MyAddress=f"<{name}.trio:1>")
+    result.append(evil.advertise(collector, AdKind[kind], **{**own, **attributes}))
 """
-
-
-@pytest.mark.parametrize(("kind", "attributes"), [
+OF_OTHERS = [
     ("SCHEDD", {"Name": "submit.trio", "Machine": "submit.trio"}),
     ("SCHEDD", {"Name": "SUBMIT.trio"}),
     ("SCHEDD", {"MyAddress": "<10.88.7.2:9>"}),
@@ -35,24 +35,42 @@ result = evil.advertise(collector, AdKind[kind], **{**own, **attributes})
     ("SUBMITTER", {"Name": "root@trio", "ScheddName": "x@submit.trio"}),
     ("NEGOTIATOR", {}),
     ("ACCOUNTING", {}),
-])
-def test_it_advertises_for_another(attacked: AttackedPool, kind: str, attributes: dict[str, str]) -> None:
-    name = f"ad-{uuid.uuid4().hex}"
-    answer = intrude(attacked.evil, ADVERTISE, token=attacked.token(), name=name, collector=attacked.collector,
-                     kind=kind, attributes=attributes)
-    assert answer.startswith("denied"), answer
-
-
-@pytest.mark.parametrize(("roles", "kind", "allowed"), [
+]
+BY_ROLES = [
     ("startd", "SCHEDD", False), ("startd", "SUBMITTER", False), ("startd", "MASTER", False),
     ("schedd", "SLOT", False), ("schedd", "STARTD", False), ("startd", "STARTD", True), ("schedd", "SCHEDD", True),
-])
-def test_it_advertises_a_daemon_that_it_was_not_admitted_with(attacked: AttackedPool, roles: str, kind: str,
-                                                              allowed: bool) -> None:
-    name = f"{roles}-{kind.lower()}"
-    answer = intrude(attacked.evil, ADVERTISE, token=attacked.token(roles), name=name, collector=attacked.collector,
-                     kind=kind, attributes={"ScheddName": f"{name}.trio"})
-    assert answer.startswith("Done" if allowed else "denied"), answer
+]
+
+
+def advertised(attacked: AttackedPool, cases: list[tuple[str, str, str, dict[str, str]]]) -> list[str]:
+    """What the collector says to machines that advertise: their roles, their names, kinds and attributes of the ads."""
+    answers: list[str] = intrude(attacked.evil, ADVERTISE, collector=attacked.collector,
+                                 cases=[(attacked.token(roles), *case) for roles, *case in cases])
+    return answers
+
+
+@pytest.fixture(scope="module")
+def of_others(attacked: AttackedPool) -> list[str]:
+    """What it hears of each ad of another."""
+    return advertised(attacked, [("master,schedd,startd", f"ad-{uuid.uuid4().hex}", *case) for case in OF_OTHERS])
+
+
+@pytest.fixture(scope="module")
+def by_roles(attacked: AttackedPool) -> list[str]:
+    """What it hears of ads of each kind, by its roles."""
+    names = [f"{roles}-{kind.lower()}" for roles, kind, _ in BY_ROLES]
+    return advertised(attacked, [(roles, name, kind, {"ScheddName": f"{name}.trio"})
+                                 for name, (roles, kind, _) in zip(names, BY_ROLES, strict=True)])
+
+
+@pytest.mark.parametrize("number", range(len(OF_OTHERS)), ids=lambda number: str(OF_OTHERS[number]))
+def test_it_advertises_for_another(of_others: list[str], number: int) -> None:
+    assert of_others[number].startswith("denied"), of_others[number]
+
+
+@pytest.mark.parametrize("number", range(len(BY_ROLES)), ids=lambda number: "-".join(map(str, BY_ROLES[number])))
+def test_it_advertises_a_daemon_that_it_was_not_admitted_with(by_roles: list[str], number: int) -> None:
+    assert by_roles[number].startswith("Done" if BY_ROLES[number][2] else "denied"), by_roles[number]
 
 
 def test_it_withdraws_the_ads_of_others(attacked: AttackedPool) -> None:
