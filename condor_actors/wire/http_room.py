@@ -129,7 +129,7 @@ class BoundedRequest(Request):
         super().gotLength(0)  # type: ignore[no-untyped-call]
         if channel.transport is not None:
             channel.transport.write(b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-            channel.end()
+            channel.loseConnection()
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802 - Twisted's name
         """It is here with its body; a form in it is not read."""
@@ -169,16 +169,11 @@ class BoundedChannel(HTTPChannel):
         self.rest()
         super().requestDone(request)  # type: ignore[no-untyped-call]
 
-    def end(self) -> None:
-        """It ends with what was written, and reads no more."""
-        self._is_ending = True
-        transport: Any = self.transport
-        transport.loseConnection()
-
     def loseConnection(self) -> None:  # noqa: N802 - Twisted's name
-        """It ends with what was written; with TLS its peer could go on for as long as it liked."""
-        self._is_ending = True
-        super().loseConnection()  # type: ignore[no-untyped-call]
+        """It ends with what was written, and reads no more; with TLS its peer could go on for as long as it liked."""
+        if not self._is_ending:
+            self._is_ending = True
+            super().loseConnection()  # type: ignore[no-untyped-call]
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         """Read, unless it ends."""

@@ -161,6 +161,7 @@ def test_a_body_is_not_read(head: bytes) -> None:
     connection = server.connect("a", b"POST / HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n")
     assert connection.value().startswith(b"HTTP/1.1 413 ")
     assert not is_open(connection)
+    assert connection.producer is None, "what may write more keeps a connection with TLS open"
     server.clock.advance(PATIENCE_S + 1)
     assert server.sources == {}, "also when its peer does not let it go"
 
