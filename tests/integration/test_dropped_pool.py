@@ -58,6 +58,8 @@ class Hers(Machine):
         person: the user.
     """
 
+    is_ours = False
+
     def __init__(self, machine: Machine, person: Person) -> None:  # another view of a machine that is there
         self.__dict__.update(machine.__dict__)
         self.person = person
