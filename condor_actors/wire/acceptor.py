@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 from condor_actors.accounts import NotYet
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.certificates.credentials import TlsDoor
+from condor_actors.wire.certificates.strangers import stranger_at
 from condor_actors.wire.certificates.trust import BadCertificate
 from condor_actors.wire.frames import TOKEN_LINE
 from condor_actors.wire.idtokens.exchange import TokenExchange
@@ -203,6 +204,9 @@ class Doorway(Protocol):
         self._office.doorways.discard(self)
         if self._inner is not None:
             self._inner.connectionLost(reason)
+        elif (said := stranger_at(self.transport)) and self._office.strangers.note(
+                said, self._address(), self._office.clock.seconds()):
+            self._office.log.warn("{peer} refused: {said}", peer=self._peer(), said=said)  # noqa: G010
 
     def hang_up(self) -> None:
         """Close the connection after what was written."""

@@ -22,6 +22,7 @@ from twisted.spread import jelly, pb
 from zope.interface import implementer
 
 from condor_actors.wire.banana import BadBanana, Decoder, encode_call
+from condor_actors.wire.certificates.strangers import stranger_at
 from condor_actors.wire.frames import ACTORS_LINE
 
 _DONE = Failure(ConnectionDone())
@@ -191,4 +192,4 @@ class LinkBroker(pb.Broker):
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
         """Tell the link."""
         super().connectionLost(reason)  # type: ignore[no-untyped-call]
-        self._owner.broker_lost(self._violation or reason.getErrorMessage())
+        self._owner.broker_lost(self._violation or stranger_at(self.transport) or reason.getErrorMessage())

@@ -28,6 +28,7 @@ from condor_actors.wire import frames
 from condor_actors.wire.acceptor import BACKLOG, DoorFactory, Doorway, TcpDoor, UnixDoor
 from condor_actors.wire.admission import Admission
 from condor_actors.wire.certificates.credentials import Credentials, TlsDoor, TlsFactory
+from condor_actors.wire.certificates.strangers import Strangers
 from condor_actors.wire.certificates.trust import BadCertificate
 from condor_actors.wire.dialled import Dialled, LinkFactory
 from condor_actors.wire.dialled_streams import DialledStreams
@@ -71,7 +72,7 @@ class PostOffice:
 
     Attributes:
         services: further protocols by their first line, ``{BULK_LINE: factory}``; added before listening.
-        admission: who may come in; set before listening.
+        admission: who may come in; set before listening. strangers: who was refused there of late.
         public_node: ``<host:port>`` once :meth:`listen_tls` was called.
         trusted_user_hosts: machines whose users are the users of the same name here; small letters.
         tokens: judges the tokens that peers show; None: none counts here.
@@ -95,7 +96,7 @@ class PostOffice:
         self.identity_map: IdentityMap | None = None
         self.gateways: tuple[TlsNode, ...] = ()
         self.doorways: set[Doorway] = set()
-        self.streams = DialledStreams()
+        self.streams, self.strangers = DialledStreams(), Strangers()
         self.cutters: list[Callable[[Callable[[Identity], str]], None]] = []
         """End what is not a connection of this office's any more, as `cut` does."""
         self._reactor = reactor

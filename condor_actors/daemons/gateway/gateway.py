@@ -283,6 +283,9 @@ class GatewayDaemon:
 
     def _partner(self, name: str) -> PartnerState:
         is_reached, route = self.routes.described(name)
+        if not is_reached:
+            office = self.world.post
+            route = "; ".join([route, *office.strangers.recent(office.clock.seconds())])
         traffic, (out, back) = self.limits.between(name), self.circuits.open_bytes(name)
         return PartnerState(
             name=name, route=route, is_reached=is_reached, streams=traffic.streams, opening=traffic.opening,

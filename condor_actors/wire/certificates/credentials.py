@@ -18,6 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509.oid import NameOID
 from OpenSSL import SSL, crypto
 from service_identity import VerificationError
 from service_identity.hazmat import (
@@ -33,6 +34,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from zope.interface import implementer
 
 from condor_actors.messages.envelope import Identity
+from condor_actors.wire.certificates.strangers import refused_because
 from condor_actors.wire.certificates.trust import BadCertificate, identity_of_chain, names_of
 from condor_actors.wire.host_names import own_names
 from condor_actors.wire.nodes import TlsNode, is_address
@@ -230,8 +232,18 @@ def peer_chain(connection: SSL.Connection) -> list[x509.Certificate]:
     return [certificate.to_cryptography() for certificate in chain]
 
 
-class _ConnectionTo(SSL.Connection):
-    """A connection that knows whom we dialled (Twisted keeps the app data for itself).
+class _Connection(SSL.Connection):
+    """A connection that remembers why its peer was refused (Twisted keeps the app data for itself).
+
+    Attributes:
+        refused: that, for people; empty: it was not.
+    """
+
+    refused = ""
+
+
+class _ConnectionTo(_Connection):
+    """A connection that knows whom we dialled.
 
     Attributes:
         dialled: the machine.
@@ -268,7 +280,7 @@ class Listening:
 
     def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:  # noqa: N802, N803
         """Twisted's call for a connection."""
-        return SSL.Connection(self._tls.server_context, None)
+        return _Connection(self._tls.server_context, None)
 
 
 class TlsFactory(TLSMemoryBIOFactory):
@@ -306,6 +318,8 @@ class TlsDoor:
     def _verify(self, connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
         """OpenSSL asks for each certificate of the peer's chain: the authority comes first, the leaf last."""
         if not ok:
+            if isinstance(connection, _Connection):
+                connection.refused = self._refused_because(certificate, error)
             return False
         if not isinstance(connection, _ConnectionTo):
             return True
@@ -314,6 +328,14 @@ class TlsDoor:
         if realm is not None:
             connection.is_theirs = realm.name == connection.dialled.realm
         return depth != 0 or (connection.is_theirs and name_matches(shown, connection.dialled.name))
+
+    def _refused_because(self, certificate: crypto.X509, error: int) -> str:
+        own = self.credentials.authority().subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+        try:
+            return refused_because(certificate.to_cryptography(), error, [each.name for each in self.realms.values()],
+                                   str(own[0].value) if own else "")
+        except (ValueError, x509.InvalidVersion):  # what a stranger shows may be anything
+            return "its certificate cannot be read"
 
     def identify(self, connection: SSL.Connection) -> Identity | None:
         """Who is at the other end of a finished handshake; None: a guest.

@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.certificates.credentials import TlsDoor, TlsFactory
+from condor_actors.wire.certificates.strangers import stranger_at
 from condor_actors.wire.certificates.trust import BadCertificate
 from condor_actors.wire.nodes import TlsNode
 from condor_actors.wire.relays.lines import MOST_BYTES, YES, answer_of, no
@@ -153,7 +154,8 @@ class _Asking(Protocol):
 
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
         """It has hung up instead of answering, or the socket is taken."""
-        self._fail("it hung up" if reason.check(ConnectionDone) else reason.getErrorMessage())
+        why = "it hung up" if reason.check(ConnectionDone) else reason.getErrorMessage()
+        self._fail(stranger_at(self.transport) or why)
 
     def _fail(self, reason: str, *, is_answer: bool = False) -> None:
         if not self._over:

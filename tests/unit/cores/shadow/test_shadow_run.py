@@ -378,3 +378,42 @@ def test_a_run_that_is_lost_is_looked_for_since_its_start(reattach: bool) -> Non
     bench.tell(TimerFired(key="lease"))
     assert [(each.again, each.once_since_s) for each in bench.out if isinstance(each, Log)
             and each.event == JobEventType.JOB_RECONNECT_FAILED] == [(reattach, 971)]
+
+
+# ---- clocks that differ
+
+
+def began_beside(ahead_s: float, ad: bytes, *, reattach: bool) -> Bench:
+    """A run that has begun by a clock that is ahead, and been suspended five seconds later."""
+    bench = Bench(reattach=reattach)
+    bench.run.job.update(ClassAd.from_bytes(ad))
+    if reattach:
+        bench.reattached(began_s=1001.0 + ahead_s, pauses=((1006.0 + ahead_s, True, 1),))
+        return bench
+    bench.tell(InputsReady(()))
+    bench.tell(Answer("activate", Activated(run_id="1.0#1", missing=())))
+    bench.tell(RunBegan(run_id="1.0#1", when_s=1001.0 + ahead_s, pid=7, scratch_dir=""))
+    bench.tell(RunProgress(run_id="1.0#1", usage=Usage(), state="suspended", since_s=1006.0 + ahead_s))
+    return bench
+
+
+@pytest.mark.parametrize("ahead_s", [7200.0, -500.0, 1e300, -1e300, 5.0, 0.0])
+def test_a_run_has_the_dates_of_its_home(ahead_s: float) -> None:
+    bench = began_beside(ahead_s, b"JobCurrentStartDate = 999\n", reattach=False)
+    logged = bench.logged(JobEventType.EXECUTE, JobEventType.JOB_SUSPENDED)
+    dates = [when_s or bench.run.now_s for _, when_s, _ in logged]
+    assert len(dates) == 2
+    assert all(abs(date - wanted) <= 5.0 for date, wanted in zip(dates, (1001.0, 1006.0), strict=True)), dates
+    assert abs(bench.run.attributes.get_int("JobCurrentStartExecutingDate") - 1001) <= 5
+
+
+@pytest.mark.parametrize("ahead_s", [7200.0, -500.0])
+def test_the_shadow_that_takes_a_run_over_gives_its_events_the_same_dates(ahead_s: float) -> None:
+    first = began_beside(ahead_s, b"JobCurrentStartDate = 999\n", reattach=False)
+    known = b"JobCurrentStartDate = 999\nJobCurrentStartExecutingDate = 1001\n"
+    second = began_beside(ahead_s, known, reattach=True)
+    events = JobEventType.EXECUTE, JobEventType.JOB_SUSPENDED
+    assert [each[:2] for each in first.logged(*events)] == [each[:2] for each in second.logged(*events)]
+    (execute,) = [each for each in second.out if isinstance(each, Log) and each.event == JobEventType.EXECUTE]
+    assert execute.again
+    assert execute.once_since_s == 999.0
