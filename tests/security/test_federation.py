@@ -241,4 +241,4 @@ def test_the_end_of_trust_ends_jobs_circuits_and_shells(busy: Busy) -> None:
     # At home its run is out of touch, and would be waited for as long as its lease: also by a host without its schedd.
     for how in ((), ("-forcex",)):
         pools.math.tool("condor_rm", *how, busy.job)
-    until(lambda: not pools.math.jobs(), "the job to leave the queue")
+    until(lambda: not pools.math.jobs(busy.job), "the job to leave the queue")
