@@ -76,6 +76,7 @@ def logged_in(page: Page, token: str) -> User:
 def log_in(window: Any, page: Page, token: str) -> None:
     """As a user does it, by keyboard."""
     window.goto(page.url)
+    window.wait_for_selector("#log-in:not([hidden])")  # nothing that is hidden takes the focus
     window.focus("#log-in")
     window.keyboard.press("Enter")
     window.wait_for_selector("#login[open]")
