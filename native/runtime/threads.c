@@ -15,6 +15,7 @@
 
 enum { EXIT_STATUS_BITS = 0xff, ARCH_FIRST = ARCH_SET_GS, ARCH_LAST = ARCH_GET_GS };
 #define NEEDED (CLONE_VM | CLONE_SIGHAND | CLONE_THREAD)
+#define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
 struct lock threads_lock;
 volatile uint32_t threads_live ATOMIC;
@@ -186,6 +187,10 @@ static long start_thread(struct trap *t, unsigned long flags)
 long do_clone(struct trap *t)
 {
     unsigned long flags = t->a[0];
+    if (flags & NAMESPACES)
+        return -EPERM;
+    if (flags & (CLONE_PIDFD | CLONE_PARENT)) /* it would wait for a child that is not there */
+        return -EINVAL;
     if ((flags & NEEDED) == NEEDED)
         return start_thread(t, flags);
     return start_member(t, flags);

@@ -3,6 +3,7 @@
  * They travelled inside the image, and are hostile.
  */
 #include "described.h"
+#include "inotify.h"
 #include "sockets.h"
 
 #include <fcntl.h>
@@ -189,9 +190,16 @@ static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct
                                const char *path, const void *content, const struct file *locked)
 {
     struct session *s = w->session;
-    int real = d->kind == FILE_RECORDS ? records_again(locked, d, content) : reopen(s, pairs, d, path, content);
+    int real = -1;
+    struct inotify *in = d->kind == FILE_INOTIFY ? inotify_begin(s, &real) : NULL;
+    if (d->kind == FILE_RECORDS)
+        real = records_again(locked, d, content);
+    else if (d->kind != FILE_INOTIFY)
+        real = reopen(s, pairs, d, path, content);
     struct file *file = real < 0 ? NULL : file_new(real, d->flags);
     if (!file) {
+        if (in)
+            inotify_end(in);
         char text[200];
         snprintf(text, sizeof text, "%.150s %s", path ? path : "a nameless file",
                  errno == EAGAIN ? "is locked by another program" : "cannot be opened again");
@@ -200,6 +208,7 @@ static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct
     }
     file->kind = d->kind;
     file->end = d->end;
+    file->inotify = in;
     if (d->kind == FILE_SOCKET || d->kind == FILE_PAIR) {
         struct socket *socket = d->kind == FILE_PAIR ? older_pair(s, pairs, d) : socket_again(w, pairs, d, path, content);
         if (!socket) {
@@ -291,6 +300,8 @@ static long adopt_files(struct work *w, struct reader *r, struct file **files, c
             adopt_interests(files, count, &copy, files[i], contents[i]);
         if (copy.kind == FILE_SOCKET && !known[i])
             result = socket_filled(files[i], pairs, &copy, contents[i], files, count);
+        if (copy.kind == FILE_INOTIFY && !known[i])
+            result = inotify_filled(s, files[i]->inotify, &copy, contents[i], files, count);
     }
     free(described);
     free(contents);

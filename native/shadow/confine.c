@@ -168,6 +168,12 @@ static int pin_allowed(const struct session *s, int directory, const char *path,
     return -EACCES;
 }
 
+/* What PATH stands for, if the program may read it: a descriptor that stands for it, or -errno. */
+int pin_to_read(const struct session *s, const char *path, int flags)
+{
+    return pin_allowed(s, AT_FDCWD, path, flags, READS);
+}
+
 /* Opens what PATH stands for and writes its safe name. Returns the descriptor, -ENOENT or another -errno. */
 static int pin_object(const struct session *s, int directory, const char *path, enum use use, char *to)
 {

@@ -5,6 +5,7 @@
  * and epoll sets with their state.  A number at the end of the description tells which files of several members are one.
  */
 #include "described.h"
+#include "inotify.h"
 #include "sockets.h"
 
 #include <fcntl.h>
@@ -38,6 +39,18 @@ static int number_in(void *list, struct file *file)
     const struct list *all = list;
     for (uint32_t i = 0; i < all->count; i++)
         if (all->files[i] == file)
+            return (int)i;
+    return -1;
+}
+
+/* The same of the file that is that inode's, and has no name. */
+static int nameless_in(void *list, dev_t device, ino_t inode)
+{
+    const struct list *all = list;
+    struct stat st;
+    for (uint32_t i = 0; i < all->count; i++)
+        if ((all->files[i]->kind == FILE_PLAIN || all->files[i]->kind == FILE_TEXT) &&
+            fstat(all->files[i]->real, &st) == 0 && st.st_dev == device && st.st_ino == inode && st.st_nlink == 0)
             return (int)i;
     return -1;
 }
@@ -126,7 +139,17 @@ static int locked_by(const struct list *list, const struct file *records)
     return found;
 }
 
-static ssize_t content_of(struct list *list, struct file *file, struct described_file *d, uint8_t *to, size_t room)
+static ssize_t watches_content(struct work *w, struct list *list, struct inotify *in, uint8_t *to, size_t room)
+{
+    const char *lost = NULL;
+    ssize_t size = inotify_described(w->session, in, to, room, &lost, nameless_in, list);
+    if (lost)
+        snprintf(list->why, sizeof list->why, "%.200s: it is watched, and has that name no longer", lost);
+    return size;
+}
+
+static ssize_t content_of(struct work *w, struct list *list, struct file *file, struct described_file *d, uint8_t *to,
+                          size_t room)
 {
     struct itimerspec setting;
     switch (file->kind) {
@@ -134,6 +157,7 @@ static ssize_t content_of(struct list *list, struct file *file, struct described
     case FILE_SOCKET: return socket_described(file, d, to, room, number_in, list);
     case FILE_EVENT: d->offset = fdinfo_value(file->real, "eventfd-count:", "%llx"); return 0;
     case FILE_EPOLL: return epoll_content(list, file, to, room);
+    case FILE_INOTIFY: return watches_content(w, list, file->inotify, to, room);
     case FILE_TIMER:
         d->offset = fdinfo_value(file->real, "clockid:", "%llu");
         if (timerfd_gettime(file->real, &setting) < 0)
@@ -184,7 +208,7 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     if (missing)
         return missing;
     const int seals = nameless ? fcntl(file->real, F_GET_SEALS) : -1;
-    const size_t room = nameless ? MAX_NAMELESS : MAX_CONTENT;
+    const size_t room = nameless || file->inotify ? MAX_NAMELESS : MAX_CONTENT;
     struct described_file d = {.kind = nameless ? FILE_TEXT : file->kind, .end = file->end, .sparse = nameless,
                                .wants_nonblocking = file->wants_nonblocking,
                                .number = nameless ? (uint32_t)(seals + 1) : file->number, .flags = file->flags,
@@ -194,7 +218,7 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     uint8_t *content = malloc(room);
     ssize_t size = !content   ? -ENOMEM
                    : nameless ? nameless_content(link, st.st_size, content, room)
-                              : content_of(list, file, &d, content, room);
+                              : content_of(w, list, file, &d, content, room);
     if (size >= 0 && file->socket) {
         length = file->socket->path ? snprintf(path, sizeof path, "%s", file->socket->path) : 0;
         if (length >= (ssize_t)sizeof path)

@@ -1,4 +1,5 @@
 /* Calls on files and descriptors that the table cannot describe. */
+#include "inotify.h"
 #include "sockets.h"
 
 #include <fcntl.h>
@@ -38,6 +39,8 @@ long serve_read(struct work *w)
         return -EINVAL;
     if (file->socket)
         return size ? socket_read(w, file, size) : 0;
+    if (file->inotify)
+        return inotify_read(w, file, size);
     if (!is_ready(file, POLLIN))
         return would_wait(w, file, POLLIN);
     uint8_t *to = out_room(w, size);
@@ -66,6 +69,8 @@ long serve_write(struct work *w)
         return -EBADF;
     if (size > w->head.size)
         return -EINVAL;
+    if (file->inotify)
+        return -EBADF;
     if (file->socket) {
         w->hints = file->socket->type == SOCK_STREAM ? HINT_MORE : 0;
         return socket_write(w, file, w->payload, size, 0);
@@ -305,6 +310,8 @@ long serve_ioctl(struct work *w)
     case FIONREAD:
         if (file->socket)
             return put_number(w, socket_waiting_bytes(file->socket, file->real));
+        if (file->inotify)
+            return put_number(w, inotify_waiting_bytes(file->inotify));
         break;
     case FIONBIO: file->wants_nonblocking = room[0] | room[1] | room[2] | room[3]; return 0;
     case 0x40049409: { /* FICLONE */

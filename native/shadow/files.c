@@ -1,4 +1,5 @@
 /* Open files and the descriptors that name them. */
+#include "inotify.h"
 #include "sockets.h"
 
 #include <fcntl.h>
@@ -72,6 +73,8 @@ void file_drop(struct file *file)
         close(file->real);
         if (file->socket)
             socket_end(file->socket);
+        if (file->inotify)
+            inotify_end(file->inotify);
         free(file);
     }
     is_closing = false;

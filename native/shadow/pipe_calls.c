@@ -76,13 +76,16 @@ long serve_memfd_create(struct work *w)
 long serve_epoll_ctl(struct work *w)
 {
     struct epoll_event event;
-    int set = real_of(w->session, ARGUMENT(0)), real = real_of(w->session, ARGUMENT(2));
-    if (set < 0 || real < 0)
+    const struct file *set = file_of(w->session, ARGUMENT(0));
+    int real = real_of(w->session, ARGUMENT(2));
+    if (!set || real < 0)
         return -EBADF;
+    if (set->kind != FILE_EPOLL) /* other files may be sets here that are none to the program */
+        return -EINVAL;
     if (w->head.size && w->head.size != sizeof event)
         return -EFAULT;
     memcpy(&event, w->payload, w->head.size);
-    return result_of(epoll_ctl(set, (int)ARGUMENT(1), real, w->head.size ? &event : NULL));
+    return result_of(epoll_ctl(set->real, (int)ARGUMENT(1), real, w->head.size ? &event : NULL));
 }
 
 long serve_splice(struct work *w)

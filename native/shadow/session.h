@@ -40,11 +40,13 @@ struct file {
     int flags;        /* as opened */
     uint32_t number;  /* of a pair */
     struct socket *socket; /* NULL: it is none */
+    struct inotify *inotify; /* as is this */
     struct file *next_dying; /* of those that are just being closed */
 };
 
 enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, FILE_TIMER, FILE_TEXT, FILE_SOCKET,
-       FILE_RECORDS /* no descriptor's: the session locks records by it, see records.c */ };
+       FILE_RECORDS, /* no descriptor's: the session locks records by it, see records.c */
+       FILE_INOTIFY };
 
 struct entry {
     struct file *file;
@@ -161,6 +163,7 @@ struct session {
     uint32_t processes;          /* in the last image */
     struct adopted *adopted;     /* files that members share, until all are back */
     struct network *network;     /* NULL: there was no socket yet */
+    atomic_uint inotifies, watches; /* of the root: what the family has of them */
     atomic_int untold;    /* of the root: events that the host has not taken yet */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
     int64_t noted_ns;
@@ -268,6 +271,7 @@ long confine(struct work *w, struct confined *before);
 void confine_end(struct work *w, struct confined *before);
 bool confined_name(const struct work *w, const char *name, char *to);
 bool may_have(const struct session *s, int real, bool writes);
+int pin_to_read(const struct session *s, const char *path, int flags);
 enum { PINNED_NAME = 32 };
 bool may_bring_back(const struct session *s, const char **name, char to[PINNED_NAME + PATH_LIMIT], int *pin);
 

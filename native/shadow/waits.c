@@ -57,19 +57,19 @@ long serve_poll_all(struct work *w)
 
 long serve_epoll_set(struct work *w)
 {
-    int set = real_of(w->session, ARGUMENT(0));
+    const struct file *set = file_of(w->session, ARGUMENT(0));
     int64_t most = ARGUMENT(1);
-    if (set < 0)
+    if (!set)
         return -EBADF;
-    if (most <= 0 || most > MAX_FILES)
+    if (most <= 0 || most > MAX_FILES || set->kind != FILE_EPOLL)
         return -EINVAL;
     uint8_t *to = out_room(w, (size_t)most * sizeof(struct epoll_event));
     if (!to)
         return -ENOMEM;
-    long found = result_of(epoll_wait(set, (void *)to, (int)most, 0));
+    long found = result_of(epoll_wait(set->real, (void *)to, (int)most, 0));
     w->out_used = found > 0 ? (size_t)found * sizeof(struct epoll_event) : 0;
     if (found != 0 || time_is_up(w, ARGUMENT(2)))
         return found;
-    wait_on(w, set, POLLIN);
+    wait_on(w, set->real, POLLIN);
     return until_later(w, ARGUMENT(2));
 }

@@ -19,7 +19,8 @@ from tests.native.test_job_root import HERE, Confined, snapshot
 from tests.native.test_shadow_frames import hello, request
 
 ELOOP = -40
-NOFOLLOW, FOLLOW = 0x100, 0x400
+NOFOLLOW, FOLLOW, DO_NOT_FOLLOW = 0x100, 0x400, 0x2000000
+WATCHES = 3  # the first descriptor behind the standard ones
 TIMES = bytes(32)
 ATTRIBUTE = b"user.x\0"
 
@@ -43,6 +44,7 @@ FOLLOWING: dict[str, list[tuple[int, tuple[int | str, ...], bytes]]] = {
     "utimensat": [(280, (HERE, "WAY", 1, 0), TIMES)],
     "statx": [(332, (HERE, "WAY", 0, 0x7FF, 1), b"")],
     "faccessat2": [(439, (HERE, "WAY", 0, 0), b"")],
+    "inotify_add_watch": [(254, (WATCHES, "WAY", 2), b"")],
 }
 """WAY is the name; it is followed to its end."""
 
@@ -65,6 +67,7 @@ STAYING: dict[str, list[tuple[int, tuple[int | str, ...], bytes]]] = {
     "utimensat": [(280, (HERE, "WAY", 1, NOFOLLOW), TIMES)],
     "statx": [(332, (HERE, "WAY", NOFOLLOW, 0x7FF, 1), b"")],
     "faccessat2": [(439, (HERE, "WAY", 0, NOFOLLOW), b"")],
+    "inotify_add_watch": [(254, (WATCHES, "WAY", 2 | DO_NOT_FOLLOW), b"")],
     "openat": [(257, (HERE, "WAY", os.O_RDONLY | os.O_NOFOLLOW, 0), b"")],
 }
 """The directory of WAY is found by the link; its last part is not followed."""
@@ -141,6 +144,7 @@ def test_no_call_follows_one(places: Path, held: tuple[int, int],
     before = snapshot(places)
     with AtHome(places, journal=journal) as peer:
         assert peer.ask(hello())[0] == 0
+        assert peer.call(294, 0) == WATCHES
         for way in ways:
             for name, calls in table.items():
                 for number, words, tail in calls:
