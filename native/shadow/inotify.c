@@ -179,7 +179,8 @@ long serve_inotify_add_watch(struct work *w)
     const char *path = take_path(w, &at);
     if (!path)
         return -EFAULT;
-    int pin = watched_at(w->session, path, (mask & IN_DONT_FOLLOW ? O_NOFOLLOW : 0) | (mask & IN_ONLYDIR ? O_DIRECTORY : 0));
+    int flags = (mask & IN_DONT_FOLLOW ? O_NOFOLLOW : 0) | (mask & IN_ONLYDIR ? O_DIRECTORY : 0);
+    int pin = watched_at(w->session, path, flags);
     if (pin < 0)
         return pin;
     pthread_mutex_lock(&in->lock);
@@ -291,7 +292,7 @@ long inotify_waiting_bytes(struct inotify *in)
 
 bool inotify_keep(struct inotify *in, const void *events, size_t size)
 {
-    if (size > MOST_KEPT - in->kept_size)
+    if (in->kept_size + size > MOST_KEPT + EVENT_BYTES)
         return false;
     uint8_t *more = realloc(in->kept, in->kept_size + size + 1);
     if (!more)
@@ -308,12 +309,13 @@ bool inotify_take(struct inotify *in, uint32_t but_of_directories)
 {
     uint8_t *piece = malloc(QUEUE_PIECE);
     bool all = false;
-    while (piece && !all && MOST_KEPT - in->kept_size >= QUEUE_PIECE) {
+    int waiting = 0;
+    while (piece && !all && in->kept_size <= MOST_KEPT - QUEUE_PIECE) {
         ssize_t got = read(in->real, piece, QUEUE_PIECE);
         all = got <= 0;
         if (got > 0 && !inotify_keep(in, piece, as_the_program_has_it(in, piece, (size_t)got, but_of_directories)))
             break;
     }
     free(piece);
-    return all;
+    return all || (ioctl(in->real, FIONREAD, &waiting) == 0 && !waiting);
 }

@@ -15,7 +15,7 @@
 enum {
     MOST_INOTIFIES = 64,         /* of a family; natively 128 of a user */
     MOST_WATCHES = 16384,        /* of a family */
-    MOST_KEPT = 1 << 20,         /* bytes of events that wait here */
+    MOST_KEPT = 1 << 20,         /* bytes of events that wait here, and one that others were lost */
     EVENT_BYTES = sizeof(struct inotify_event),
     NO_NUMBER = -1,
 };
@@ -46,7 +46,7 @@ long inotify_waiting_bytes(struct inotify *in);
 int watched_at(const struct session *s, const char *path, int flags);      /* -errno: it may not be watched */
 long watch_enter(struct inotify *in, int pin, uint32_t mask, int number);  /* number, or NO_NUMBER: the next one */
 void watch_forget(struct inotify *in, size_t place);
-bool inotify_keep(struct inotify *in, const void *events, size_t size);    /* false: there is no room */
+bool inotify_keep(struct inotify *in, const void *events, size_t size);    /* false: no memory, or more than can be */
 bool inotify_take(struct inotify *in, uint32_t but_of_directories);       /* of the kernel's queue; false: not all of it */
 
 /* moved_inotify.c */

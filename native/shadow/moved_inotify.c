@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_COMPARED = 4096 /* entries of a directory */, NOT_COMPARED = 0, NAME_BYTES = 64 };
+enum { MOST_COMPARED = 4096 /* entries of a directory */, MOST_COMPARED_IN_ALL = 1 << 18, NOT_COMPARED = 0 };
+enum { NAME_BYTES = 64 };
 #define LISTING_EVENTS (IN_OPEN | IN_ACCESS | IN_CLOSE_NOWRITE)
 #define KEPT_MASK (IN_ALL_EVENTS | IN_EXCL_UNLINK | IN_ONESHOT)
 
@@ -61,7 +62,7 @@ static uint64_t attributes_mixed(uint64_t sum, const struct stat *st)
 }
 
 /* Entries come in any order, so they are added up. NOT_COMPARED: there are too many, or they cannot be read. */
-static uint64_t listing_of(int pin)
+static uint64_t listing_of(int pin, size_t *budget)
 {
     int real = openat(pin, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = real < 0 ? NULL : fdopendir(real);
@@ -78,15 +79,17 @@ static uint64_t listing_of(int pin)
         uint64_t own = mixed(SPREAD_FROM, entry->d_name, strlen(entry->d_name));
         if (fstatat(dirfd(listing), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
             own = attributes_mixed(content_mixed(own, &st), &st);
-        sum = count < MOST_COMPARED ? sum + own : NOT_COMPARED;
+        sum = count < MOST_COMPARED && *budget ? sum + own : NOT_COMPARED;
+        *budget -= *budget > 0;
     }
     closedir(listing);
     return sum;
 }
 
-static void compare_by(int pin, const struct stat *st, uint64_t *content, uint64_t *attributes)
+/* BUDGET: how many entries of directories are looked at still. */
+static void compare_by(int pin, const struct stat *st, size_t *budget, uint64_t *content, uint64_t *attributes)
 {
-    *content = S_ISDIR(st->st_mode) ? listing_of(pin) : content_mixed(SPREAD_FROM, st);
+    *content = S_ISDIR(st->st_mode) ? listing_of(pin, budget) : content_mixed(SPREAD_FROM, st);
     *attributes = attributes_mixed(SPREAD_FROM, st);
 }
 
@@ -124,14 +127,14 @@ static int in_order(const void *one, const void *other)
 }
 
 /* How the file of WATCH will be found again. Returns 0 or -ESTALE. */
-static long find_again(struct session *s, const struct watch *watch, struct described_watch *d,
+static long find_again(struct session *s, const struct watch *watch, struct described_watch *d, size_t *budget,
                        int (*number)(void *list, dev_t device, ino_t inode), void *list)
 {
     struct stat st;
     int pin = watched_at(s, watch->name, O_NOFOLLOW);
     bool same = pin >= 0 && fstat(pin, &st) == 0 && st.st_dev == watch->device && st.st_ino == watch->inode;
     if (same) {
-        compare_by(pin, &st, &d->content, &d->attributes);
+        compare_by(pin, &st, budget, &d->content, &d->attributes);
         d->name_size = (uint32_t)strlen(watch->name) + 1;
     }
     if (pin >= 0)
@@ -146,7 +149,7 @@ static ssize_t describe_watches(struct session *s, struct inotify *in, uint8_t *
                                 int (*number)(void *list, dev_t device, ino_t inode), void *list)
 {
     struct described_watches head = {.next = in->next};
-    size_t used = sizeof head, count = 0;
+    size_t used = sizeof head, count = 0, budget = MOST_COMPARED_IN_ALL;
     struct living *all = all_living(in->real, &count);
     long result = !all ? -errno : room < used ? -EFBIG : 0;
     if (all)
@@ -158,7 +161,7 @@ static ssize_t describe_watches(struct session *s, struct inotify *in, uint8_t *
         if (!found)
             continue;
         struct described_watch d = {.number = watch->number, .mask = found->mask};
-        result = find_again(s, watch, &d, number, list);
+        result = find_again(s, watch, &d, &budget, number, list);
         if (result)
             *lost = watch->name;
         else if (room - used < sizeof d + d.name_size)
@@ -191,7 +194,7 @@ ssize_t inotify_described(struct session *s, struct inotify *in, uint8_t *to, si
         memcpy(to + used, in->kept, in->kept_size);
         used += (ssize_t)in->kept_size;
     }
-    if (used >= 0 && !all) {
+    if (used >= 0 && !all && in->kept_size <= MOST_KEPT) { /* else that is what it ends with */
         memcpy(to + used, &overflow, sizeof overflow);
         used += (ssize_t)sizeof overflow;
     }
@@ -199,21 +202,31 @@ ssize_t inotify_described(struct session *s, struct inotify *in, uint8_t *to, si
     return used;
 }
 
-static bool tell_of(struct inotify *in, int number, uint32_t mask)
+/* False: no memory. *LOST: there is no room for it. */
+static bool tell_of(struct inotify *in, int number, uint32_t mask, bool *lost)
 {
     const struct inotify_event event = {.wd = number, .mask = mask};
-    return !mask || inotify_keep(in, &event, sizeof event);
+    bool fits = in->kept_size + sizeof event <= MOST_KEPT;
+    *lost |= mask && !fits;
+    return !mask || !fits || inotify_keep(in, &event, sizeof event);
+}
+
+/* Those that are behind what there is room for, or that no one saw. */
+static bool tell_lost(struct inotify *in)
+{
+    const struct inotify_event event = {.wd = -1, .mask = IN_Q_OVERFLOW};
+    return in->kept_size > MOST_KEPT || inotify_keep(in, &event, sizeof event);
 }
 
 /* Where the program's watch was there is nothing that can be watched: it is told as of a file that was deleted. */
-static bool tell_end(struct inotify *in, const struct described_watch *d)
+static bool tell_end(struct inotify *in, const struct described_watch *d, bool *lost)
 {
-    return tell_of(in, d->number, d->mask & IN_DELETE_SELF) && tell_of(in, d->number, IN_IGNORED);
+    return tell_of(in, d->number, d->mask & IN_DELETE_SELF, lost) && tell_of(in, d->number, IN_IGNORED, lost);
 }
 
-/* Returns 0 or -errno; *ELSEWHERE: something in a directory may have changed. */
+/* Returns 0 or -errno; *LOST: something in a directory may have changed, or there is no room for an event. */
 static long watch_again(struct session *s, struct inotify *in, const struct described_watch *d, const char *name,
-                        const struct file *file, bool *elsewhere)
+                        const struct file *file, size_t *budget, bool *lost)
 {
     char link[NAME_BYTES];
     struct stat st;
@@ -222,23 +235,23 @@ static long watch_again(struct session *s, struct inotify *in, const struct desc
     snprintf(link, sizeof link, "/proc/self/fd/%d", file ? file->real : -1);
     int pin = file ? open(link, O_PATH | O_CLOEXEC) : watched_at(s, name, O_NOFOLLOW);
     if (pin < 0 || fstat(pin, &st) < 0)
-        return tell_end(in, d) ? 0 : -ENOMEM;
+        return tell_end(in, d, lost) ? 0 : -ENOMEM;
     if (!file)
-        compare_by(pin, &st, &content, &attributes);
+        compare_by(pin, &st, budget, &content, &attributes);
     long result = watch_enter(in, pin, mask, d->number);
     close(pin);
     if (result == -ENOSPC || result == -ENOMEM)
         return result;
     if (result < 0)
-        return tell_end(in, d) ? 0 : -ENOMEM;
+        return tell_end(in, d, lost) ? 0 : -ENOMEM;
     uint32_t changed = file || attributes == d->attributes ? 0 : IN_ATTRIB;
     if (!file && (content != d->content || content == NOT_COMPARED)) {
-        *elsewhere |= S_ISDIR(st.st_mode);
+        *lost |= S_ISDIR(st.st_mode);
         changed |= S_ISDIR(st.st_mode) ? 0 : IN_MODIFY;
     }
     const uint32_t directory = S_ISDIR(st.st_mode) ? IN_ISDIR : 0;
-    bool told = (!(changed & d->mask & IN_MODIFY) || tell_of(in, d->number, IN_MODIFY)) &&
-                (!(changed & d->mask & IN_ATTRIB) || tell_of(in, d->number, IN_ATTRIB | directory));
+    bool told = (!(changed & d->mask & IN_MODIFY) || tell_of(in, d->number, IN_MODIFY, lost)) &&
+                (!(changed & d->mask & IN_ATTRIB) || tell_of(in, d->number, IN_ATTRIB | directory, lost));
     return told ? 0 : -ENOMEM;
 }
 
@@ -278,9 +291,9 @@ long inotify_filled(struct session *s, struct inotify *in, const struct describe
     struct described_watches head;
     struct described_watch one;
     const char *name;
-    size_t at = sizeof head, first = at;
+    size_t at = sizeof head, first = at, budget = MOST_COMPARED_IN_ALL;
     int last = 0;
-    bool elsewhere = false;
+    bool lost = false;
     if (d->content_size < sizeof head)
         return -EPROTO;
     memcpy(&head, content, sizeof head);
@@ -296,7 +309,7 @@ long inotify_filled(struct session *s, struct inotify *in, const struct describe
     long result = 0;
     for (at = first; head.count && !result; head.count--) {
         next_watch(content, d->content_size, &at, &one, &name);
-        result = watch_again(s, in, &one, name, one.file ? files[one.file - 1] : NULL, &elsewhere);
+        result = watch_again(s, in, &one, name, one.file ? files[one.file - 1] : NULL, &budget, &lost);
     }
-    return result ? result : !elsewhere || tell_of(in, -1, IN_Q_OVERFLOW) ? 0 : -ENOMEM;
+    return result ? result : !lost || tell_lost(in) ? 0 : -ENOMEM;
 }
