@@ -143,7 +143,7 @@ long watch_enter(struct inotify *in, int pin, uint32_t mask, int number)
 static struct inotify *inotify_of(struct work *w, long *error)
 {
     struct file *file = file_of(w->session, ARGUMENT(0));
-    *error = !file ? -EBADF : -EINVAL;
+    *error = !file || (file->flags & O_PATH) ? -EBADF : -EINVAL;
     return file ? file->inotify : NULL;
 }
 

@@ -30,6 +30,7 @@ KNOWN = {
     r"(recvfrom|sendto): argument 2 kernel": "two errors at once: which one is told",
     r"(newfstatat|utimensat|statx): argument 2 (longest|unmapped)": "two errors at once: which one is told",
     r"(newfstatat|utimensat): argument 2 runs into a hole": "two errors at once: which one is told",
+    r"inotify_add_watch: argument 2 (longest|unmapped|runs into a hole)": "two errors at once: which one is told",
     r"pipe2: argument 1 null": "two errors at once: which one is told",
     r"mknod(at)?: argument [23] -1": "devices are refused before the number is looked at",
     r"copy_file_range: argument 4 (edge|cannot be written)": "an offset is looked at only when bytes are copied",
