@@ -144,7 +144,7 @@ static long find_again(struct session *s, const struct watch *watch, struct desc
     return same || place >= 0 ? 0 : -ESTALE;
 }
 
-/* Events that nobody will read any more have no watch in the kernel: such ones are left out. */
+/* Events that nobody will read any more have no watch in the kernel: those are left out. */
 static ssize_t describe_watches(struct session *s, struct inotify *in, uint8_t *to, size_t room, const char **lost,
                                 int (*number)(void *list, dev_t device, ino_t inode), void *list)
 {
