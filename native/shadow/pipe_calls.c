@@ -80,7 +80,7 @@ long serve_epoll_ctl(struct work *w)
     int real = real_of(w->session, ARGUMENT(2));
     if (!set || real < 0)
         return -EBADF;
-    if (set->kind != FILE_EPOLL) /* other files may be sets here that are none to the program */
+    if (set->inotify) /* a set here, and none to the program */
         return -EINVAL;
     if (w->head.size && w->head.size != sizeof event)
         return -EFAULT;

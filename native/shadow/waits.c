@@ -61,7 +61,7 @@ long serve_epoll_set(struct work *w)
     int64_t most = ARGUMENT(1);
     if (!set)
         return -EBADF;
-    if (most <= 0 || most > MAX_FILES || set->kind != FILE_EPOLL)
+    if (most <= 0 || most > MAX_FILES || set->inotify)
         return -EINVAL;
     uint8_t *to = out_room(w, (size_t)most * sizeof(struct epoll_event));
     if (!to)
