@@ -14,6 +14,7 @@ from condor_actors.messages.interactive import ConnectToJob, ShellData
 from condor_actors.tools.lib import running_programs
 from condor_actors.tools.lib.contact import QUEUE, load, schedd
 from condor_actors.wire.blocking import RequestRefused
+from tests.harness.terminal import Terminal
 from tests.pool_fixture import BIN, PersonalPool, until
 
 COUNTING = """#!/bin/sh
@@ -36,6 +37,25 @@ def counting_job(pool: PersonalPool, name: str) -> tuple[int, Path]:
     )
     until(lambda: "begun" in pool.tool("condor_tail", f"{cluster}.0").stdout, "output of the running job")
     return cluster, here
+
+
+def test_an_interactive_job_does_not_end_beside_its_user(pool: PersonalPool) -> None:
+    """Its program is a sleep, which ends when its user has gone, or by itself when no user comes."""
+    description = pool.work / "beside.sub"
+    description.write_text("executable = /bin/sleep\narguments = 2\nlog = beside.log\nqueue\n")
+    command = pool.command("condor_submit", "-interactive", str(description))
+    with Terminal(command, cwd=pool.work, environment=pool.environment) as terminal:
+        terminal.until(lambda text: text.endswith(("$", "#")))
+        terminal.type("cat /proc/[0-9]*/stat | grep -c '(condor_exec.exe) T'\n")
+        terminal.until(lambda text: "\n1\n" in text)
+        terminal.type("sleep 3; echo still $((40 + 2))\n")
+        terminal.until("still 42")
+        terminal.type("exit\n")
+        assert terminal.end() == 0
+    pool.wait("beside.log")
+    alone = pool.submit("executable = /bin/sleep\narguments = 0\nlog = alone.log\n+InteractiveJob = true\nqueue\n")
+    pool.wait("alone.log")
+    assert pool.run("condor_history", str(alone), "-limit", "1", "-af", "ExitCode") == "0\n"
 
 
 def test_tail_and_shell(pool: PersonalPool) -> None:

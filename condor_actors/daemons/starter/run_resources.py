@@ -152,6 +152,11 @@ class RunResources:
         if digest:
             self.edges.images.finished(self.owner, digest)
 
+    def let_job_go(self) -> None:
+        """The program shall hear a signal, whatever shells are open beside it."""
+        if self.visits is not None:
+            self.visits.let_job_go()
+
     def release(self) -> None:
         """Let go of everything; the record is no more."""
         self.edges.runs.pop(self.run_id, None)

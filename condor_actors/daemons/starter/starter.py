@@ -420,6 +420,7 @@ class Starter(Actor):
     def _signal(self, effect: jr.Signal) -> None:
         if self.processes is not None:
             self.processes.signal_leader(effect.number)
+            self.held.let_job_go()
 
     def _freeze(self, effect: jr.Freeze) -> None:
         if self.processes is not None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import signal
 import struct
 import termios
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.interfaces import IReadDescriptor
 from zope.interface import implementer
 
+from condor_actors.classads import ClassAd
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import environment_of
 from condor_actors.daemons.starter.container_launch import in_image, seen_as
+from condor_actors.machine.privilege.helper import send_signal
 from condor_actors.machine.run.launch import Ended, LaunchPlan, close_quietly
 from condor_actors.machine.run.process_tree import MARK, children_of
 from condor_actors.messages.envelope import Delivery, Done, Refused
@@ -50,6 +54,7 @@ class Shells:
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
         self._shells: dict[str, Shell] = {}
+        self._waits = 0  # the process of an interactive job, while it stands still
 
     def receive(self, delivery: Delivery) -> None:
         """Open a shell, or type into one."""
@@ -77,10 +82,33 @@ class Shells:
         if run.core.state not in jr.ALIVE or run.sandbox is None:
             return Refused(code="not-found", text="the job is not running now")
         try:
-            self._shells[shell_id] = Shell(run, message, lambda: self._shells.pop(shell_id, None))
+            self._have_job_wait()
+            self._shells[shell_id] = Shell(run, message, lambda: self._gone(shell_id))
         except OSError as error:
+            if not self._shells:
+                self.let_job_go()
             return Refused(code="internal", text=f"no shell: {error}")
         return Done()
+
+    def _gone(self, shell_id: str) -> None:
+        self._shells.pop(shell_id, None)
+        if not self._shells:
+            self.let_job_go()
+
+    def _have_job_wait(self) -> None:
+        """The program of an interactive job is a ``sleep``, which shall not end beside its user: it stands still."""
+        run = self._starter
+        if not self._waits and ClassAd.from_bytes(run.job_ad).get_bool("InteractiveJob"):
+            pid = inside(run, run.edges.isolation(run.spec))
+            send_signal(pid, signal.SIGSTOP)
+            self._waits = pid
+
+    def let_job_go(self) -> None:
+        """Its time has gone by meanwhile, so it may end at once; and it hears of signals again."""
+        pid, self._waits = self._waits, 0
+        if pid and self._starter.core.state in jr.ALIVE:
+            with suppress(OSError):  # it has ended
+                send_signal(pid, signal.SIGCONT)
 
     def close_all(self) -> None:
         """The run is over."""

@@ -39,6 +39,10 @@ class Visits:
         of_port = isinstance(delivery.message, (OpenPort, PortData))
         (self._ports if of_port else self._shells).receive(delivery)
 
+    def let_job_go(self) -> None:
+        """The program shall hear a signal: it waits for no shell any longer."""
+        self._shells.let_job_go()
+
     def close_all(self) -> None:
         """The run is over."""
         self._shells.close_all()
