@@ -114,12 +114,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         why="images come over http, and an attacker on the network changes them",
         killed_by=(f"{_NAMES}::test_an_administrators_list_says_which_registries",)),
     Mutation(
-        "dates-by-the-other-clock", "condor_actors/cores/shadow/home_clock.py",
-        "self.ahead_s = began_s - assumed_s",
-        "self.ahead_s = 0.0",
-        why="a job in a pool whose clock is ahead has begun in the future",
-        killed_by=("tests/unit/cores/shadow/test_shadow_run.py::test_a_run_has_the_dates_of_its_home",)),
-    Mutation(
         "strangers-without-end", "condor_actors/wire/certificates/strangers.py",
         "if said not in self._seen and len(self._seen) >= MOST:",
         "if False:",

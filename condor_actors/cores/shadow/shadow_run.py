@@ -32,7 +32,6 @@ import attrs
 from condor_actors.addresses import MOST_PORT
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.job_images import HOST_PORT, BadService, asks_always, services_of
-from condor_actors.cores.shadow.home_clock import HomeClock
 from condor_actors.cores.shadow.shadow_events import (
     BringOutputs,
     Log,
@@ -145,8 +144,9 @@ class ShadowRun:
         self.told = ""
         self.suspended = order.reattach and job.get_int("JobStatus") == JobStatus.SUSPENDED
         self.claim_over = ""
-        self._refusals = self._image_kib = 0
-        self._changed_s, self._clock = 0.0, HomeClock()
+        self._refusals = 0
+        self._image_kib = 0
+        self._changed_s = 0.0
         self.sent_bytes = 0
         self.has_inputs = False
         self.transfers: list[Transfer] = []
@@ -255,22 +255,15 @@ class ShadowRun:
     def note_began(self, when_s: float, scratch_dir: str = "") -> None:
         """The program began: it runs, or has ended."""
         self.began = True
-        self._clock.compare(when_s, self.job.get_float("JobCurrentStartDate"), self.now_s, float(self.counted_s))
-        when_s = self.at_home(when_s) or self.now_s
         self.count_start(when_s)
         self.files_there("INPUT", self.input_files, self.sent_bytes)
         if 0 < self.counted_s < self.now_s - LATELY_S:
             return
         if self.has_inputs and self.order.reattach:
             self.log_inputs_begin()
-        since_s = self.job.get_float("JobCurrentStartDate") if self._clock.ahead_s else 0.0
         if self.has_inputs:
-            self.log_once(JobEventType.FILE_TRANSFER, when_s, since_s, TransferStep=FileTransferEventType.IN_FINISHED)
-        self.log_once(JobEventType.EXECUTE, when_s, since_s, CondorScratchDir=scratch_dir)
-
-    def at_home(self, when_s: float) -> float:
-        """A date of the machine that the run is on, by the clock here."""
-        return self._clock.at_home(when_s, self.now_s)
+            self.log_once(JobEventType.FILE_TRANSFER, when_s, TransferStep=FileTransferEventType.IN_FINISHED)
+        self.log_once(JobEventType.EXECUTE, when_s, CondorScratchDir=scratch_dir)
 
     def log_inputs_begin(self) -> None:
         """Its inputs are on their way, since a date that all shadows of the run know."""
@@ -282,9 +275,9 @@ class ShadowRun:
         self.suspended, self._changed_s = stands, since_s
         self.note("suspended" if stands else "continued", "stands still" if stands else "goes on")
         if stands:
-            self.log_once(JobEventType.JOB_SUSPENDED, self.at_home(since_s), NumPids=processes)
+            self.log_once(JobEventType.JOB_SUSPENDED, since_s, NumPids=processes)
         else:
-            self.log_once(JobEventType.JOB_UNSUSPENDED, self.at_home(since_s))
+            self.log_once(JobEventType.JOB_UNSUSPENDED, since_s)
 
     def tell(self, event: str) -> None:
         """Report soon; what happens meanwhile goes along."""
@@ -473,10 +466,9 @@ class ShadowRun:
         """Write an event to the user log."""
         self.out.append(Log(event, _sentences(facts)))
 
-    def log_once(self, event: int, when_s: float, once_since_s: float = 0.0, **facts: Any) -> None:
-        """Write an event of a known time, unless another shadow of the run has: with that date, or with any since one
-        that is given."""
-        self.out.append(Log(event, _sentences(facts), when_s, self.order.reattach, once_since_s))
+    def log_once(self, event: int, when_s: float, **facts: Any) -> None:
+        """Write an event of a known time, unless another shadow of the run has."""
+        self.out.append(Log(event, _sentences(facts), when_s, self.order.reattach))
 
     # ---- what always holds
 

@@ -216,7 +216,7 @@ def _checkpoint_home(run: ShadowRun, event: CheckpointHome) -> None:
     if not event.problem:
         run.attributes.update({"NumCkpts": run.job.get_int("NumCkpts") + event.number,
                                "LastCkptTime": int(run.now_s)})
-        run.log_once(JobEventType.CHECKPOINTED, run.at_home(event.when_s), RunCheckpointBytes=event.size_bytes)
+        run.log_once(JobEventType.CHECKPOINTED, event.when_s, RunCheckpointBytes=event.size_bytes)
         run.tell("")
     run.out.append(SendLogged(run.starter, CheckpointKept(
         run_id=run.order.run_id, number=event.number, problem=event.problem)))
