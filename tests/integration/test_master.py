@@ -121,7 +121,7 @@ def test_reconfig_follows_the_list_and_refuses_what_is_wrong(master: Master) -> 
     assert master.pids() == before
     master.config.write_text(text + "SCHEDD_INTERVAL = soon\n")
     done = tool("reconfig", config=master.config, expect=1)
-    assert f"{master.config}, line 8: SCHEDD_INTERVAL = soon is not possible; expected a number of" in done.stderr
+    assert f"{master.config}, line 9: SCHEDD_INTERVAL = soon is not possible; expected a number of" in done.stderr
     assert master.pids() == before
     master.config.write_text(text.replace("COLLECTOR SCHEDD", "COLLECTOR"))
     tool("reconfig", config=master.config)
@@ -143,7 +143,7 @@ def test_a_restart_with_a_broken_configuration_is_refused(master: Master, line: 
     master.config.write_text(text + line + "\n")
     for arguments in ((), ("-daemon", "schedd")):
         done = tool("restart", *arguments, config=master.config, expect=1)
-        assert f"{master.config}, line 8: {words}" in done.stderr
+        assert f"{master.config}, line 9: {words}" in done.stderr
     assert master.pids() == before
     master.config.write_text(text)
     assert "Alive" in tool("who", "-daemons", config=master.config).stdout
@@ -156,7 +156,7 @@ def test_a_bad_value_is_refused_before_anything_listens(tmp_path: Path) -> None:
     master = Master(tmp_path, settings="MASTER_BACKOFF_FACTOR = twice")
     try:
         done = tool("master", config=master.config, expect=44)
-        assert f"{master.config}, line 7: MASTER_BACKOFF_FACTOR = twice is not possible" in done.stderr
+        assert f"{master.config}, line 8: MASTER_BACKOFF_FACTOR = twice is not possible" in done.stderr
         assert "expected a number from 1 to 100" in done.stderr
         assert not (tmp_path / "run").exists()
     finally:
