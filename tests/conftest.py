@@ -32,6 +32,8 @@ LOG_LINES = 60
 MOST_WORKERS = 8
 TURNS = pytest.StashKey[Turns]()
 FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
+SCREEN: list[pytest.TerminalReporter] = []
+"""Of a run with workers, where there is one."""
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -89,6 +91,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["processor_s"] = dict(TIME.by_file)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Where there are workers, failures are named early: dots do not say whose they are."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if isinstance(reporter, pytest.TerminalReporter) and getattr(session.config.option, "numprocesses", None):
+        SCREEN[:] = [reporter]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """A failure is named as soon as it is known; what it was is told at the end."""
+    if report.failed and SCREEN:
+        SCREEN[0].write_line(f"\nfailed: {report.nodeid} ({report.when})", red=True)
 
 
 @pytest.hookimpl(optionalhook=True)
