@@ -28,6 +28,8 @@ for place in /etc /var; do
     mount -t overlay overlay -o lowerdir=$place,upperdir=$layers/upper,workdir=$layers/work $place
 done
 rm -rf /etc/condor /var/lib/condor
+own=$(getent passwd "$(id -u)" | cut -d : -f 6)/.condor
+[ ! -d "$own" ] || mount -t tmpfs tmpfs "$own"
 hostname {name}.trio
 touch {folder}/ready
 exec sleep 100000
