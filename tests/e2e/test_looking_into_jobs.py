@@ -46,8 +46,8 @@ def test_an_interactive_job_does_not_end_beside_its_user(pool: PersonalPool) -> 
     command = pool.command("condor_submit", "-interactive", str(description))
     with Terminal(command, cwd=pool.work, environment=pool.environment) as terminal:
         terminal.until(lambda text: text.endswith(("$", "#")))
-        terminal.type("cat /proc/[0-9]*/stat | grep -c '(condor_exec.exe) T'\n")
-        terminal.until(lambda text: "\n1\n" in text)
+        terminal.type("cut -d ' ' -f 3 /proc/$_CONDOR_JOB_PIDS/stat\n")
+        terminal.until(lambda text: "\nT\n" in text)
         terminal.type("sleep 3; echo still $((40 + 2))\n")
         terminal.until("still 42")
         terminal.type("exit\n")
