@@ -112,6 +112,11 @@ def test_who_shows_the_program(pool: PersonalPool, monkeypatch: pytest.MonkeyPat
     line = until(lambda: next((each for each in pool.run("condor_who").splitlines() if f" {cluster}.0 " in each), ""),
                  "the job in condor_who")
     assert re.search(r" \d+ +\S*(count\.sh|/bin/sh)$", line), line
+    # A process may end between two looks at it.
+    with monkeypatch.context() as gone:
+        gone.setattr(running_programs, "command_line", lambda pid: [])
+        assert running_programs._first_processes((b"/nowhere",)) == {}
+        assert running_programs._program_of(1) == ""
     # Who cannot see the process is told by the queue.
     monkeypatch.setattr(running_programs, "all_processes", list)
     for name, value in pool.environment.items():

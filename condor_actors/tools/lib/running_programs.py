@@ -34,7 +34,7 @@ def add_programs(config: Config, ads: list[ClassAd]) -> None:
         pid = first.get(job)
         if pid is not None:
             ad["JobPid"] = pid
-            ad["JobProgram"] = command_line(pid)[0]
+            ad["JobProgram"] = _program_of(pid)
         elif job[1]:
             missing.setdefault(job, []).append(ad)
     if missing:
@@ -53,14 +53,15 @@ def _first_processes(executes: tuple[bytes, ...]) -> dict[Whose, int]:
                 job_id, _, start = os.fsdecode(run).partition("#")
                 job = start.partition("@")[2], job_id
                 began = start_ticks(pid)
-                if began is not None and any(command_line(pid)) and not _is_launcher(pid):
+                if began is not None and _program_of(pid) not in ("", LAUNCHER):
                     found[job] = min(found.get(job, (began, pid)), (began, pid))
     return {job: pid for job, (_, pid) in found.items()}
 
 
-def _is_launcher(pid: int) -> bool:
-    """Whether a process only stands for a job that runs among processes of its own."""
-    return os.path.basename(command_line(pid)[0]) == LAUNCHER
+def _program_of(pid: int) -> str:
+    """What a process was started as; empty when it has ended, :data:`LAUNCHER` when it only stands for a job."""
+    name = next(iter(command_line(pid)), "")
+    return LAUNCHER if os.path.basename(name) == LAUNCHER else name
 
 
 def _programs_of_queue(config: Config, jobs: tuple[str, ...]) -> dict[Whose, str]:
