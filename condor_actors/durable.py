@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["fresh_name", "open_beside", "sync_file_systems", "sync_folder", "write_whole"]
+__all__ = ["append_whole", "fresh_name", "open_beside", "sync_file_systems", "sync_folder", "write_whole"]
 
 NOT_TO_BE_SYNCED = (errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP)
 """A folder that may not be read, or whose file system knows no such sync: the kernel writes it in its own time."""
@@ -141,3 +141,20 @@ def sync_file_systems(folders: Iterable[str]) -> None:
             done.add(device)
         finally:
             os.close(descriptor)
+
+
+def append_whole(file: int, data: bytes) -> None:
+    """Append to a file and sync; where that fails, the file is as long as before, so that no half line is left.
+
+    Raises:
+        OSError: nothing was appended.
+    """
+    size = os.fstat(file).st_size
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(file, view):]
+        os.fdatasync(file)
+    except OSError:
+        os.ftruncate(file, size)
+        raise

@@ -29,6 +29,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from condor_actors.classads import ClassAd, quote
+from condor_actors.durable import append_whole
 from condor_actors.store.queue_store import HistoryRow
 
 __all__ = ["AdRecord", "RecordFile", "RecordFileSettings", "RecordReader"]
@@ -148,15 +149,7 @@ def _append(settings: RecordFileSettings, batch: Sequence[AdRecord]) -> None:
         _put_aside(path, settings.rotations, batch[-1].when_s)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        size = os.fstat(descriptor).st_size
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view):]
-            os.fdatasync(descriptor)
-        except OSError:
-            os.ftruncate(descriptor, size)  # no half record
-            raise
+        append_whole(descriptor, data)
     finally:
         os.close(descriptor)
 

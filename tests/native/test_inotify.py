@@ -104,7 +104,7 @@ def test_a_watched_file_that_was_renamed_stops_a_checkpoint_with_its_name(waitin
     waiting.process.send_signal(33)
     event = waiting.expect(EventKind.NO_IMAGE)
     assert (event.value, event.text) == (
-        errno.ESTALE, f"{tmp_path}/work/same: it is watched, and has that name no longer")
+        errno.ESTALE, f"{tmp_path / 'work' / 'same'}: it is watched, and has that name no longer")
     waiting.host.close(waiting.session)
     waiting.process.wait(DEADLINE_S)
 

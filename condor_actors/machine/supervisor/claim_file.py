@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from condor_actors.cores.startd.claims.claim import ClaimRecord, DropClaim, SaveClaim, SaveFact
-from condor_actors.durable import sync_folder
+from condor_actors.durable import append_whole, sync_folder
 
 __all__ = ["ClaimFile", "Claims"]
 
@@ -153,23 +153,6 @@ class ClaimFile:
             self.facts.pop(name, None)
         else:
             self.facts[name] = value
-
-
-def append_whole(file: int, data: bytes) -> None:
-    """Append to a file and sync; where that fails, the file is as long as before, so that no half line is left.
-
-    Raises:
-        OSError: nothing was appended.
-    """
-    size = os.fstat(file).st_size
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(file, view):]
-        os.fdatasync(file)
-    except OSError:
-        os.ftruncate(file, size)
-        raise
 
 
 def _line(record: ClaimRecord) -> str:
