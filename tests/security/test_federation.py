@@ -23,7 +23,7 @@ from tests.pool_fixture import until
 
 pytestmark = NEED_NAMESPACES
 
-LOUD = "ALL_DEBUG = D_FULLDEBUG\nMAX_DEFAULT_LOG = 100 Mb\n"
+LOUD = "ALL_DEBUG = D_FULLDEBUG\nMAX_DEFAULT_LOG = 100 Mb\nNUM_CPUS = 3\n"
 ENVIRONMENT = "planted-in-the-environment-of-a-job"
 URL = {"password in a URL": b"planted-password-of-a-url", "query of a URL": b"planted-in-the-query-of-a-url"}
 COMMON = f"""transfer_executable = false
@@ -35,6 +35,31 @@ arguments = "-c 'echo at it; while [ ! -e stop ]; do sleep 0.2; done'"
 output = out
 log = job.log
 {COMMON}queue
+"""
+SERVER = """import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+connection, _ = server.accept()
+with connection:
+    while data := connection.recv(100):
+        connection.sendall(data)
+print("left alone", flush=True)
+while True:
+    server.accept()
+"""
+"""A job that talks with one client."""
+SERVED = f"""executable = /usr/bin/python3
+arguments = server.py
+transfer_input_files = server.py
+output = out
+{COMMON}queue
+"""
+CLIENT = """import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
+    connection.sendall(b"answered")
+    while data := connection.recv(100):
+        print(data.decode(), flush=True)
+print("cut", flush=True)
 """
 MISSING = f"""executable = /bin/true
 transfer_input_files = http://u:planted-password-of-a-url@127.0.0.1:9/x?sig=planted-in-the-query-of-a-url
@@ -52,6 +77,12 @@ class Session:
 
     def text(self) -> str:
         return self.said.read_text(errors="replace")
+
+    def type(self, text: str) -> None:
+        """What its user types."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
 
     def has_ended(self) -> bool:
         return self.process.poll() is not None
@@ -194,32 +225,51 @@ def circuits(pools: Federation) -> int:
                re.findall(r"(\d+) connections now", pools.physics.run("condor_flock", "status")))
 
 
-def test_a_revoked_token_ends_the_shells_of_its_bearer(busy: Busy) -> None:
-    """At the laptop, on the way and in the job at the other pool; the shells of others go on."""
-    pools, laptop = busy.pools, busy.laptop
+def stand_still(physics: Machine, word: str) -> list[int]:
+    """The processes with a word on the command line that are stopped."""
+    return [pid for pid in physics.pids() if word.encode() in proc_file(pid, "cmdline").replace(b"\0", b" ")
+            and b"\nState:\tT" in proc_file(pid, "status")]
+
+
+def test_a_revoked_token_ends_all_that_its_bearer_has_open(busy: Busy) -> None:
+    """A shell, an interactive job's session and a forwarded port: at the laptop, on the way, and in the other pool."""
+    pools, laptop, physics = busy.pools, busy.laptop, busy.pools.physics
     schedd = ("-name", "math.trio", "-pool", f"{pools.math.address}:9618")
-    laptop.run("condor_submit", "-spool", "-remote", *schedd[1:], stdin="""executable = /bin/sh
-        arguments = "-c 'echo begun; exec sleep 100000'"
-        output = out
-        transfer_executable = false
-        should_transfer_files = yes
-        queue
-        """)
+    (laptop.work / "server.py").write_text(SERVER)
+    (laptop.work / "interactive.sub").write_text(COMMON)
+    laptop.run("condor_submit", "-spool", "-remote", *schedd[1:], stdin=SERVED)
     (ad,) = [ad for ad in pools.math.jobs() if ad["Owner"] == "games"]
     job = f"{ad['ClusterId']}.{ad['ProcId']}"
-    until(lambda: "begun" in laptop.tool("condor_tail", *schedd, job).stdout, "the job to be at it")
-    with session(laptop, "bearer.said", "condor_ssh_to_job", *schedd, job, "echo bearer; cat") as shell:
+    port = until(lambda: laptop.tool("condor_tail", *schedd, job).stdout.partition("\n")[0], "the job's port")
+    with session(laptop, "bearer.said", "condor_ssh_to_job", *schedd, job, "echo bearer; cat") as shell, \
+            session(laptop, "port.said", "condor_ssh_to_job", *schedd, "-L", f"8125:{port}", job) as forwarder, \
+            session(laptop, "interactive.said", "condor_submit", "-interactive", "-spool", *schedd,
+                    "interactive.sub") as within:
         until(lambda: "bearer" in shell.text(), shell.text)
-        assert at_work(pools.physics, "echo bearer")
-        pools.math.run("condor_token_revoke", read_claims(busy.token.rpartition(".")[0]).token_id)
-        until(shell.has_ended, shell.text, 120.0)
-        until(lambda: not at_work(pools.physics, "echo bearer"), "its process in the job to end")
+        until(lambda: "8125" in forwarder.text(), forwarder.text)
+        with session(laptop, "client.said", "/usr/bin/python3", "-c", CLIENT, "8125") as client:
+            until(lambda: "answered" in client.text(), client.text)
+            until(lambda: "Waiting for job" in within.text() or within.has_ended(), within.text)
+            within.type("echo inter''active; sleep 100001; echo $((1 + 1))\n")
+            until(lambda: "interactive" in within.text() or within.has_ended(), within.text)
+            for word in ("echo bearer", "sleep 100001"):
+                assert at_work(physics, word), word
+            assert stand_still(physics, "sleep 180")
+            pools.math.run("condor_token_revoke", read_claims(busy.token.rpartition(".")[0]).token_id)
+            for each in (shell, forwarder, within, client):
+                until(each.has_ended, each.text, 120.0)
+            assert "cut" in client.text()
+        until(lambda: not at_work(physics, "echo bearer") and not at_work(physics, "sleep 100001"),
+              "what ran for the bearer to end")
+        until(lambda: "left alone" in pools.math.tool("condor_tail", job).stdout, "the port's connection to end")
+        until(lambda: not stand_still(physics, "sleep 180"), "the interactive job to go on, to its end")
+    assert "condor_rm" in within.text()  # with the token, the right to remove the job is gone
     assert "revoked" in laptop.tool("condor_ssh_to_job", *schedd, job, "echo again").stderr
-    assert at_work(pools.physics, "sleep 100000")
-    assert at_work(pools.physics, "echo in")
+    assert at_work(physics, "server.py")
+    assert at_work(physics, "echo in")
     assert not busy.shell.has_ended()
-    pools.math.run("condor_rm", job)
-    until(lambda: not at_work(pools.physics, "sleep 100000"), "the job to go")
+    pools.math.run("condor_rm", "games")
+    until(lambda: not at_work(physics, "server.py"), "the job to go")
 
 
 def test_the_end_of_trust_ends_jobs_circuits_and_shells(busy: Busy) -> None:
