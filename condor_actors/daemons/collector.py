@@ -1,7 +1,8 @@
 """The collector: holds the current ads of the pool, answers questions about them, tells negotiators what changes.
 
-Theory: it decides nothing and stores nothing.  After ``kill -9`` every daemon's advertiser tells it everything again
-as soon as the link is back, and the negotiator subscribes again; a moment later it is as if nothing had happened.
+Theory: it decides nothing, and stores nothing but the ads of machines that sleep
+(:mod:`condor_actors.cores.collector.offline_ads`).  After ``kill -9`` every daemon's advertiser tells it everything
+again as soon as the link is back, and the negotiator subscribes again; a moment later it is as if nothing had happened.
 
 Subscribers get a snapshot in pages, then what changed, once per iteration of the reactor however often an ad changed
 in it.
@@ -21,6 +22,7 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, p
 from condor_actors.config import Config
 from condor_actors.config.settings import setting
 from condor_actors.cores.collector.ad_table import AdRecord, AdTable, TooManyAds, ad_key
+from condor_actors.cores.collector.offline_ads import LAST_MATCH, DropAd, KeepAd, is_offline, take_over_matches
 from condor_actors.cores.flocking import foreign_submitter
 from condor_actors.cores.rights import host_of
 from condor_actors.daemons.admin import package_version
@@ -29,6 +31,7 @@ from condor_actors.messages.advertise import (
     AdKind,
     AdsChanged,
     InvalidateAd,
+    OfflineMatched,
     QueryAds,
     SubscribeAds,
     UpdateAd,
@@ -47,6 +50,7 @@ from condor_actors.messages.envelope import (
 )
 from condor_actors.messages.pool import HostsRevoked
 from condor_actors.messages.realm import abroad, node_abroad
+from condor_actors.store.offline_ads import OfflineAds, OfflineAdsFile
 
 __all__ = ["Collector", "CollectorSettings", "make_daemon"]
 
@@ -78,6 +82,7 @@ class CollectorSettings:
         lifetime_s: how long an ad lives that does not say; most_ads: how many are kept.
         page_limit: the most ads of one answer.
         requirements: what an ad has to satisfy to be taken; None: anything.
+        offline_s: how long the ad of a machine that sleeps lives.
     """
 
     name: str
@@ -86,6 +91,7 @@ class CollectorSettings:
     most_ads: int = setting("COLLECTOR_MAX_ADS")
     page_limit: int = setting("COLLECTOR_QUERY_MAX_ADS")
     requirements: Expr | None = setting("COLLECTOR_REQUIREMENTS")
+    offline_s: float = setting("OFFLINE_EXPIRE_ADS_AFTER")
 
     @classmethod
     def of(cls, config: Config) -> CollectorSettings:
@@ -114,12 +120,14 @@ class CollectorMemory:
         subscribers: by address.
         pending: by subscriber, what changed and was not told yet.
         started_s: when the process began.
+        offline: the stored ads of machines that sleep.
         own_node: our public address.
     """
 
     settings: CollectorSettings
     table: AdTable
     started_s: float
+    offline: OfflineAds
     own_node: str = ""
     subscribers: dict[Address, Subscriber] = attrs.field(factory=dict)
     pending: dict[tuple[AdKind, str], AdChange] = attrs.field(factory=dict)
@@ -164,6 +172,8 @@ class Collector(Actor):
             self._invalidate(delivery, message)
         elif isinstance(message, SubscribeAds):
             self._subscribe(delivery, message)
+        elif isinstance(message, OfflineMatched):
+            self._offline_matched(delivery, message)
         elif isinstance(message, TimerFired) and message.key == "tell":
             self._tell_subscribers()
         elif isinstance(message, TimerFired):
@@ -211,9 +221,14 @@ class Collector(Actor):
             if holder:
                 self._refuse(delivery, "denied", f"{ad.get_str('Name')} is an ad of {holder}")
                 return
+            lifetime_s = float(message.lifetime_s or memory.settings.lifetime_s)
+            if message.ad_kind is AdKind.SLOT and is_offline(ad):
+                lifetime_s = memory.settings.offline_s
+                before = memory.table.tables[AdKind.SLOT].get(ad_key(AdKind.SLOT, ad.get_str("Name")))
+                if before is not None and is_offline(before.ad) and take_over_matches(before.ad, ad):
+                    text = ad.to_bytes()
             record, changed = memory.table.update(
-                message.ad_kind, text, message.private, now_s=self.context.now_s(),
-                lifetime_s=float(message.lifetime_s or memory.settings.lifetime_s), parsed=ad,
+                message.ad_kind, text, message.private, now_s=self.context.now_s(), lifetime_s=lifetime_s, parsed=ad,
                 host=delivery.identity.host,
             )
         except (ClassAdSyntaxError, TooManyAds, ValueError) as error:
@@ -221,7 +236,45 @@ class Collector(Actor):
             return
         if changed:
             self._changed(record.change())
+        self._store(record)
         self.context.reply(delivery, Done())
+
+    # ---- machines that sleep
+
+    def _store(self, record: AdRecord) -> None:
+        """Store the ad of a slot whose machine sleeps; what is stored of one that is awake is out of date."""
+        if record.ad_kind is not AdKind.SLOT:
+            return
+        kept = self.memory.offline.kept.get(record.key)
+        if is_offline(record.ad):
+            keep = KeepAd(key=record.key, data=record.data, host=record.host, expires_s=record.expires_s)
+            if kept is None or attrs.evolve(kept, expires_s=keep.expires_s) != keep:
+                self.context.persist(keep)
+        elif kept is not None:
+            self.context.persist(DropAd(record.key))
+
+    def _offline_matched(self, delivery: Delivery, message: OfflineMatched) -> None:
+        """A negotiator has jobs for machines that sleep."""
+        slots = self.memory.table.tables[AdKind.SLOT]
+        for name in message.names:
+            record = slots.get(name)
+            if record is None or not is_offline(record.ad):
+                continue
+            self._date(record, LAST_MATCH)
+            first = slots.get(f"slot1@{record.ad.get_str('Machine')}")
+            if first is not None and first is not record and first.host == record.host and is_offline(first.ad):
+                self._date(first, f"slot{record.ad.get_int('SlotID')}_{LAST_MATCH}")
+        self.context.reply(delivery, Done())
+
+    def _date(self, record: AdRecord, attribute: str) -> None:
+        ad = ClassAd.from_bytes(record.data)
+        ad[attribute] = int(self.context.now_s())
+        record, changed = self.memory.table.update(
+            AdKind.SLOT, ad.to_bytes(), record.private, now_s=record.heard_s,
+            lifetime_s=record.expires_s - record.heard_s, parsed=ad, host=record.host)
+        if changed:
+            self._changed(record.change())
+            self._store(record)
 
     def _holder(self, ad_kind: AdKind, ad: ClassAd, identity: Identity) -> str:
         """The other machine that an ad of this name belongs to now; empty: it is the sender's, or nobody's."""
@@ -247,6 +300,8 @@ class Collector(Actor):
     def _gone(self, records: Iterable[AdRecord]) -> None:
         for record in records:
             self._changed(AdChange(ad_kind=record.ad_kind, name=record.key))
+            if record.ad_kind is AdKind.SLOT and record.key in self.memory.offline.kept:
+                self.context.persist(DropAd(record.key))
 
     def _query(self, delivery: Delivery, message: QueryAds) -> None:
         memory = self.memory
@@ -374,8 +429,14 @@ class CollectorDaemon:
     def __init__(self, config: Config, world: World) -> None:
         self._world = world
         settings = CollectorSettings.of(config)
-        self.memory = CollectorMemory(settings, AdTable(settings.most_ads), world.wall_clock())
-        self.system: ActorSystem = world.make_system()
+        path = config.path("COLLECTOR_PERSISTENT_AD_LOG")
+        offline = world.stores.open_offline_ads(path) if world.stores is not None else OfflineAdsFile(path)
+        now_s = world.wall_clock()
+        table = AdTable(settings.most_ads)
+        for each in list(offline.kept.values())[:settings.most_ads]:
+            table.update(AdKind.SLOT, each.data, b"", now_s=now_s, lifetime_s=each.expires_s - now_s, host=each.host)
+        self.memory = CollectorMemory(settings, table, now_s, offline)
+        self.system: ActorSystem = world.make_system(commit=offline.commit)
 
     def start(self) -> None:
         """Spawn the actor."""

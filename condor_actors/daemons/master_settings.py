@@ -16,7 +16,7 @@ from condor_actors.machine.supervisor.master_host import last_lines
 __all__ = ["Child", "MasterSettings", "children_of", "collectors_of", "obituary"]
 
 KINDS: Final = ("collector", "negotiator", "schedd", "startd", "kbdd", "ckpt_server", "credd", "defrag", "gateway",
-                "web")
+                "rooster", "web")
 """What DAEMON_LIST may name, beside MASTER and instances of these."""
 
 

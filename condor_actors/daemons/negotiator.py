@@ -28,10 +28,12 @@ from condor_actors.cores.negotiator.negotiator_settings import (
 )
 from condor_actors.cores.negotiator.pool_view import PoolView
 from condor_actors.cores.negotiator.reservations import Reservations
+from condor_actors.cores.negotiator.waking.demand import TellCollectors
 from condor_actors.daemons.accountant_outage import AccountantOutage
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.advertiser import ADVERTISER, COLLECTOR, Advertise, Advertiser
 from condor_actors.daemons.measures import Measure
+from condor_actors.effects import Effect
 from condor_actors.messages.advertise import AdKind, AdsChanged, SubscribeAds
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.negotiate import CancelReservation, MakeReservation, SetPriority
@@ -147,6 +149,14 @@ class NegotiatorActor(CoreActor):
         if self._is_ignorant:
             return
         self.context.perform(self.core.accountant.save(self.context.now_s()))
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """Tell the collectors of jobs for machines that sleep."""
+        if isinstance(effect, TellCollectors):
+            for node in self._collectors:
+                self.context.tell(Address(node, COLLECTOR), effect.message)
+        else:
+            super().perform_own(effect, delivery)
 
     def _choose_source(self) -> None:
         """Subscribe to the first collector that is up, unless one serves us already."""

@@ -97,6 +97,18 @@ class AdsPage:
 
 @message
 @attrs.frozen(kw_only=True)
+class OfflineMatched:
+    """Jobs would have these slots if their machines did not sleep: their ads get ``MachineLastMatchTime``."""
+
+    KIND: ClassVar[str] = "condor.advertise.OfflineMatched"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "NEGOTIATOR"
+
+    names: tuple[str, ...]
+
+
+@message
+@attrs.frozen(kw_only=True)
 class SubscribeAds:
     """A negotiator wants all ads of these kinds, private parts included, now and as they change.
 

@@ -92,6 +92,7 @@ AUDITED_ACTIONS: dict[str, AuditedAction] = {
 
 QUIET = frozenset({
     "condor.advertise.InvalidateAd", "condor.advertise.UpdateAd", "condor.advertise.SubscribeAds",
+    "condor.advertise.OfflineMatched",
     "condor.admin.DaemonStarted", "condor.admin.IdleReading", "condor.negotiate.RequestCycle",
     "condor.negotiate.NegotiateRequests", "condor.negotiate.MatchesMade", "condor.negotiate.RequestsRejected",
     "condor.negotiate.MatchNotice", "condor.claim.RenewClaims", "condor.claim.ClaimActivity", "condor.spool.ListSpool",

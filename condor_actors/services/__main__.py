@@ -24,7 +24,7 @@ from condor_actors.services.tenure import Tenure
 
 NAMES = (
     "master", "collector", "negotiator", "schedd", "startd", "kbdd", "shadow-host", "starter-host",
-    "ckpt_server", "credd", "defrag", "gateway", "web",
+    "ckpt_server", "credd", "defrag", "gateway", "rooster", "web",
 )
 STARTS_OTHERS = frozenset({"master", "schedd", "startd"})
 """What begins with a fork server for the services that it is to start."""

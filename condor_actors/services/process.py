@@ -43,7 +43,7 @@ from condor_actors.wire.membership import keep_membership
 MakeDaemon = Callable[[Config, World], Daemon]
 HELPER_GONE = 71
 """The exit status of a daemon whose helper has ended."""
-WITHOUT_ROOT = frozenset({"collector", "negotiator", "ckpt_server", "credd", "defrag", "gateway", "web"})
+WITHOUT_ROOT = frozenset({"collector", "negotiator", "ckpt_server", "credd", "defrag", "gateway", "rooster", "web"})
 """What needs no other account's rights: started as root, these are the pool's account before they do anything."""
 STOP_LIMITS = {"graceful": "SHUTDOWN_GRACEFUL_TIMEOUT", "fast": "SHUTDOWN_FAST_TIMEOUT"}
 """The parameters that say how long a daemon may take to stop before the process ends anyway.

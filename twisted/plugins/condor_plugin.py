@@ -35,6 +35,10 @@ condor_gateway = ServiceMaker(
     "condor-gateway", "condor_actors.services.gateway", "Condor: carry what pools say to each other",
     "condor-gateway"
 )
+condor_rooster = ServiceMaker(
+    "condor-rooster", "condor_actors.services.rooster", "Condor: wake machines when there are jobs for them",
+    "condor-rooster"
+)
 condor_web = ServiceMaker(
     "condor-web", "condor_actors.services.web", "Condor: the pool as a web page", "condor-web"
 )

@@ -28,6 +28,7 @@ from condor_actors.config.parameters import (
     job_logs,
     policy,
     pool,
+    power,
     security,
     site_programs,
     slots,
@@ -55,6 +56,7 @@ SECTIONS = {
     "Programs of the site": site_programs.ROWS,
     "Programs around jobs": hooks.ROWS,
     "Defragmentation": defrag.ROWS,
+    "Power": power.ROWS,
     "The web page": web.ROWS,
     "The owner's policy": policy.ROWS,
 }

@@ -21,6 +21,12 @@ ROWS = (
         "How long the ad of a machine that said it goes offline is kept.",
         read_by=COLLECTOR,
     ),
+    path(
+        "COLLECTOR_PERSISTENT_AD_LOG",
+        "$(SPOOL)/offline_ads.$(LOCALNAME)",
+        "The file that has the ads of machines that sleep.",
+        read_by=COLLECTOR,
+    ),
     seconds(
         "COLLECTOR_UPDATE_INTERVAL",
         900,

@@ -24,7 +24,6 @@ NOT_IN_FORCE: Final = {
     "MAX_CONCURRENT_UPLOADS": "transfers share their links by turns of bounded size instead of waiting in a queue",
     "NEGOTIATOR_DEPTH_FIRST": "NEGOTIATOR_PRE_JOB_RANK and the like say which machines are filled first",
     "NEGOTIATOR_USE_WEIGHTED_DEMAND": "quotas bound the weight in use, match by match; demand is not estimated before",
-    "OFFLINE_EXPIRE_ADS_AFTER": "machines do not sleep on the pool's word; an ad goes when its daemon falls silent",
     "REQUEST_CLAIM_TIMEOUT": "the schedd waits in proportion to what it asked for at once, and then claims elsewhere",
     "SCHEDD_MIN_INTERVAL": "the schedd acts on each event; it does not look the queue over",
     "SHADOW_QUEUE_UPDATE_INTERVAL": "a shadow tells the schedd of every change as it learns of it",

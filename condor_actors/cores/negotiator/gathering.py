@@ -26,6 +26,7 @@ class Gathering:
         gained: weight by user in earlier rounds; used_s: time that its requests took.
         barred: requests that the terms for other pools refuse: submitter, autocluster, job, why.
         hungry: local jobs, and how many like them, that found nothing although they may have more.
+        unserved: their requests, also those with concurrency limits that leave room for them.
         told: of how many placed and rejected the schedds were told.
         is_hurried: only schedds of other pools have not answered, and they are not waited for long.
     """
@@ -44,4 +45,5 @@ class Gathering:
     told: tuple[int, int] = (0, 0)
     barred: list[tuple[str, int, str, str]] = attrs.field(factory=list)
     hungry: list[tuple[ClassAd, int]] = attrs.field(factory=list)
+    unserved: list[Request] = attrs.field(factory=list)
     is_hurried: bool = False

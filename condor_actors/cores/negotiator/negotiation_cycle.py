@@ -47,6 +47,7 @@ from condor_actors.cores.negotiator.reservations import Reservations
 from condor_actors.cores.negotiator.significant_attributes import SignificantAttributes
 from condor_actors.cores.negotiator.time_budget import TimeBudget
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy
+from condor_actors.cores.negotiator.waking.demand import WakingDemand
 from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, SetTimer
 from condor_actors.messages.envelope import Address, AskFailed, Refused
 from condor_actors.messages.negotiate import (
@@ -100,6 +101,7 @@ class NegotiationCycle:
         self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
         self.reservations = self._matchmaker.reservations
         self.lending = self._matchmaker.lending
+        self.waking = WakingDemand()
         self._gathering: Gathering | None = None
         self._refusals = Refusals()
         self._wished = NONE
@@ -160,7 +162,7 @@ class NegotiationCycle:
         if next(self._wanting(), None) is None:
             return False
         self._matchmaker.begin(self.view, now_s)
-        if len(self._matchmaker.candidates) > 0:
+        if len(self._matchmaker.candidates) > 0 or self.view.sleeping:
             return True
         return self.lending.is_lent(self.view) and any(MARK not in each.name for each in self._wanting())
 
@@ -341,6 +343,7 @@ class NegotiationCycle:
         self._slow &= {name for name, used_s in gathering.used_s.items() if used_s >= self.settings.slice_s}
         effects += self._tell(gathering)
         effects += self._reclaim(gathering, now_s)
+        effects += self._wake(gathering, now_s)
         self.last = {
             "LastNegotiationCycleNumber0": float(gathering.number), "LastNegotiationCycleTime0": gathering.began_s,
             "LastNegotiationCycleEnd0": now_s, "LastNegotiationCycleMatches0": float(len(placed)),
@@ -363,6 +366,16 @@ class NegotiationCycle:
         slots = self.lending.reclaim(self.view, gathering.hungry, now_s)
         return vacate((slot, "local jobs want the machine") for slot in slots)
 
+    def _wake(self, gathering: Gathering, now_s: float) -> list[Effect]:
+        """Have machines that sleep dated for the local jobs that found none that is awake."""
+        if not gathering.unserved or not self.view.sleeping:
+            return []
+        constraint = self._match_settings.slot_constraint
+        sleeping = {key: slot for key, slot in self.view.sleeping.items()
+                    if constraint is None or is_true(constraint.evaluate(slot.ad, None, now_s))}
+        with TimeBudget(self.settings.slice_s, self._stopwatch) as budget:
+            return self.waking.tell(sleeping, gathering.unserved, now_s, budget.has_more)
+
     def _tell(self, gathering: Gathering) -> list[Effect]:
         return announce(gathering, self.settings.inform_startd)
 
@@ -382,6 +395,11 @@ class NegotiationCycle:
         gathering.hungry += [
             (each.request.ad, each.request.left) for each in allocator.rejected
             if MARK not in each.turn.name and each.reason != SHARE_USED_UP and not each.request.limits
+            and allocator.may_have(each.turn, 1.0)]
+        gathering.unserved += [
+            each.request for each in allocator.rejected
+            if MARK not in each.turn.name and each.reason not in (SHARE_USED_UP, PUT_OFF)
+            and (not each.request.limits or not allocator.limits.why_not(each.request.limits))
             and allocator.may_have(each.turn, 1.0)]
         for turn in turns:
             gathering.gained[turn.name] = gathering.gained.get(turn.name, 0.0) + turn.gained

@@ -60,6 +60,7 @@ class Slot:
         resources: names of what it counts, lower case (cpus, memory, disk, gpus …).
         handouts: matches not shown by the ad yet.
         weighed: whether it counts by its SlotWeight; else as one.
+        sleeps: whether its machine does; then it cannot be claimed.
     """
 
     key: str
@@ -73,6 +74,7 @@ class Slot:
     resources: tuple[str, ...]
     handouts: list[Handout] = attrs.field(factory=list)
     weighed: bool = True
+    sleeps: bool = False
     _weight: float | None = None
 
     @property
@@ -125,6 +127,7 @@ class PoolView:
 
     Attributes:
         slots, submitters: by key.
+        sleeping: the slots of machines that sleep, by key; they are among the slots, too.
         changed: keys of slots that came, changed or went since the candidates were brought up to date.
         fresh: the same since the significant attributes were.
         held: weight and number of slots that each user holds.
@@ -138,6 +141,7 @@ class PoolView:
         self.weighs = weighs
         self.slots: dict[str, Slot] = {}
         self.submitters: dict[str, Submitter] = {}
+        self.sleeping: dict[str, Slot] = {}
         self.changed: dict[str, None] = {}
         self.fresh: dict[str, None] = {}
         self.held: dict[str, tuple[float, int]] = {}
@@ -149,7 +153,7 @@ class PoolView:
 
     def reset(self) -> dict[str, Slot]:
         """Forget everything before a snapshot; returns the slots, whose handouts the new ones take over."""
-        old, self.slots, self.submitters = self.slots, {}, {}
+        old, self.slots, self.submitters, self.sleeping = self.slots, {}, {}, {}
         self.changed.update(dict.fromkeys(old))
         self.users.update(dict.fromkeys((*self.held, *self.demand)))
         self.held, self.demand, self._wanting, self.total_weight = {}, {}, {}, 0.0
@@ -196,6 +200,7 @@ class PoolView:
         self.fresh[change.name] = None
         old = before.get(change.name)
         counted = self.slots.pop(change.name, None)
+        self.sleeping.pop(change.name, None)
         if counted is not None:
             self._count(counted, -1)
         if not change.ad:
@@ -203,11 +208,13 @@ class PoolView:
         new = self.slots[change.name] = slot_of(change)
         new.weighed = self.weighs
         self._count(new, 1)
+        if new.sleeps:
+            self.sleeping[change.name] = new
         if old is None:
             return HARD if new.free else NONE
         spare = {name: old.spare(name) for name in new.resources}
         new.handouts = _still_open(old, new)
-        if new.data == old.data or _same_but_clocks(old.ad, new.ad):
+        if new.data == old.data or (new.sleeps and old.sleeps) or _same_but_clocks(old.ad, new.ad):
             return NONE
         if not new.free:
             return HARD if old.user and new.user != old.user else NONE
@@ -283,8 +290,8 @@ class PoolView:
 def slot_of(change: AdChange) -> Slot:
     """Read a slot's ad with its private part."""
     ad = ClassAd.from_bytes(change.ad)
-    capability = ""
-    if change.private:
+    capability, sleeps = "", ad.get_bool("Offline")
+    if change.private and not sleeps:
         private = ClassAd.from_bytes(change.private)
         capability = private.get_str("Capability") or private.get_str("ClaimId")
     custom = tuple(name for name in ad.get_str("MachineResources").lower().split() if name not in (*COUNTED, "swap"))
@@ -293,7 +300,7 @@ def slot_of(change: AdChange) -> Slot:
         key=change.name, ad=ad, data=change.ad, capability=capability, startd=ad.get_str("MyAddress"),
         state=ad.get_str("State", "Unclaimed"), user=user,
         partitionable=ad.get_bool("PartitionableSlot") or ad.get_str("SlotType") == "Partitionable",
-        resources=(*COUNTED, *custom),
+        resources=(*COUNTED, *custom), sleeps=sleeps,
     )
 
 

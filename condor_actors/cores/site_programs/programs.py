@@ -45,6 +45,7 @@ class SiteProgram:
         kill: whether a run that has lasted a period is ended for the next one.
         load: what it counts as in MAX_JOB_LOAD.
         hang_up: whether it gets SIGHUP on condor_reconfig; run_again: whether it is run again then.
+        stdin: what it reads from its standard input.
         condition: it is started only where this holds for the machine; None: always.
     """
 
@@ -61,6 +62,7 @@ class SiteProgram:
     load: float = 0.01
     hang_up: bool = False
     run_again: bool = False
+    stdin: bytes = b""
     condition: Expr | None = None
 
 

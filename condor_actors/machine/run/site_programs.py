@@ -134,8 +134,7 @@ class _Run:
         Raises:
             OSError: not even the launcher could be started.
         """
-        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        given = [null]
+        given = [_readable(program.stdin)]
         try:
             for take in (self._wrote, self._complained):
                 reading, writing = os.pipe2(os.O_CLOEXEC)
@@ -144,7 +143,7 @@ class _Run:
             environment = dict(program.environment) | {MARK: self.mark}
             self._launched = launcher.launch(LaunchPlan(
                 program=program.executable, arguments=program.arguments, environment=environment,
-                directory=program.directory, stdin=null, stdout=given[1], stderr=given[2], account=account,
+                directory=program.directory, stdin=given[0], stdout=given[1], stderr=given[2], account=account,
                 limits={"core": "0"}), lambda: None, self._failed, self._ended)
         finally:
             for descriptor in given:
@@ -184,3 +183,18 @@ class _Run:
         """Read no more."""
         for pipe in self._pipes:
             pipe.close()
+
+
+def _readable(data: bytes) -> int:
+    """A descriptor that these bytes can be read from."""
+    if not data:
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    file = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    try:
+        with open(file, "wb", closefd=False) as stream:
+            stream.write(data)
+        os.lseek(file, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(file)
+        raise
+    return file

@@ -12,12 +12,13 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import attrs
 
+from condor_actors.cores.collector.offline_ads import DropAd, KeepAd
 from condor_actors.cores.negotiator.accountant import ForgetUsers, SaveUsers
 from condor_actors.cores.negotiator.reservations import DropReservation, Reservation, SaveReservation
 from condor_actors.cores.negotiator.user_priority import UserRecord
@@ -148,6 +149,36 @@ def _keep_claim(claims: dict[str, ClaimRecord], operation: Any) -> None:
         claims.pop(operation.claim_id, None)
     else:
         raise TypeError(f"a claim file cannot keep {operation!r}")
+
+
+class AdsOnDisk(Kept):
+    """The ads of machines that sleep, on a collector's disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, KeepAd] = {}
+        self.platter: dict[str, KeepAd] = {}
+
+    def apply(self, operation: Any) -> None:
+        """An ad, as processes see it."""
+        _keep_ad(self.seen, operation)
+
+    def settle(self, operation: Any) -> None:
+        """An ad, on the platter."""
+        _keep_ad(self.platter, operation)
+
+    def revert(self) -> None:
+        """Back to the platter."""
+        if self.unsynced:
+            self.unsynced = []
+            self.seen = dict(self.platter)
+
+
+def _keep_ad(ads: dict[str, KeepAd], operation: KeepAd | DropAd) -> None:
+    if isinstance(operation, KeepAd):
+        ads[operation.key] = operation
+    else:
+        ads.pop(operation.key, None)
 
 
 class UsersOnDisk(Kept):
@@ -289,6 +320,17 @@ class SimulatedClaims(Committer):
     def records(self) -> tuple[ClaimRecord, ...]:
         """The claims kept."""
         return tuple(self._kept.seen.values())
+
+
+class SimulatedOfflineAds(Committer):
+    """As :class:`~condor_actors.store.offline_ads.OfflineAdsFile`."""
+
+    _kept: AdsOnDisk
+
+    @property
+    def kept(self) -> Mapping[str, KeepAd]:
+        """The ads, by key."""
+        return self._kept.seen
 
 
 class SimulatedAccountant(Committer):

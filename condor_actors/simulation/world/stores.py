@@ -6,7 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from condor_actors.simulation.world.disk import ClaimsOnDisk, Disk, SimulatedAccountant, SimulatedClaims, UsersOnDisk
+from condor_actors.simulation.world.disk import (
+    AdsOnDisk,
+    ClaimsOnDisk,
+    Disk,
+    SimulatedAccountant,
+    SimulatedClaims,
+    SimulatedOfflineAds,
+    UsersOnDisk,
+)
 from condor_actors.simulation.world.queue_disk import QueueFile, SimulatedQueueStore
 
 if TYPE_CHECKING:
@@ -32,6 +40,10 @@ class Stores:
         """The startd's claims."""
         return SimulatedClaims(self._disk, self._process, self._disk.file(
             str(path), lambda: ClaimsOnDisk(self._process.machine.pool.checkers.claim_stored)))
+
+    def open_offline_ads(self, path: Path) -> SimulatedOfflineAds:
+        """The collector's ads of machines that sleep."""
+        return SimulatedOfflineAds(self._disk, self._process, self._disk.file(str(path), AdsOnDisk))
 
     def open_accountant(self, path: Path) -> SimulatedAccountant:
         """The accountant's records."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -12,7 +13,16 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
 from condor_actors.daemons import collector
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
-from condor_actors.messages.advertise import AdKind, AdsChanged, AdsPage, InvalidateAd, QueryAds, SubscribeAds, UpdateAd
+from condor_actors.messages.advertise import (
+    AdKind,
+    AdsChanged,
+    AdsPage,
+    InvalidateAd,
+    OfflineMatched,
+    QueryAds,
+    SubscribeAds,
+    UpdateAd,
+)
 from condor_actors.messages.codec import decode
 from condor_actors.messages.envelope import Address, Done, Identity, Level, Refused
 from tests.harness.local_post import LocalNetwork, Probe
@@ -263,3 +273,86 @@ def test_an_advertiser_repeats_only_what_was_not_told_within_the_interval(net: L
             if to == NODE and "UpdateAd" in each.kind]
     assert len([ad for ad in told if b'"new"' in ad]) == 11
     assert 10 <= len([ad for ad in told if b'"same"' in ad]) <= 11
+
+
+# ---- machines that sleep
+
+def sleeping(name: str, **values: Any) -> UpdateAd:
+    number, machine = name.removeprefix("slot").split("@")
+    ad = slot(name, Machine=machine, SlotID=int(number), Offline=True, **values)
+    return UpdateAd(ad_kind=AdKind.SLOT, ad=ad.to_bytes(), lifetime_s=60)
+
+
+def matched(net: LocalNetwork, probe: Probe) -> list[list[str]]:
+    """Which dates of matches each ad has."""
+    page = ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))
+    return [sorted(name for name, _ in ClassAd.from_bytes(ad).stored_items() if name.endswith("LastMatchTime"))
+            for ad in page.ads]
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> dict[str, str]:
+    return {"COLLECTOR_PERSISTENT_AD_LOG": f"{tmp_path}/offline_ads"}
+
+
+def collector_with(net: LocalNetwork, settings: dict[str, str]) -> ActorSystem:
+    """A collector, in the place of one that was killed."""
+    if NODE in net.systems:
+        net.crash(NODE)
+    daemon = collector.make_daemon(load_config(files=[], overrides=settings), net.world(NODE))
+    net.adopt(NODE, daemon.system)
+    daemon.start()
+    net.run(0.1)
+    return daemon.system
+
+
+def test_the_ad_of_a_machine_that_sleeps_outlives_its_lifetime_and_the_collector(
+        net: LocalNetwork, spool: dict[str, str]) -> None:
+    collector_with(net, spool)
+    probe = net.probe(net.system("<m:1>"))
+    assert ask(net, probe, sleeping("slot1@m")) == Done()
+    assert ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("slot1@n").to_bytes(), lifetime_s=60)) == Done()
+    net.run(90.0)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == ["slot1@m"]
+    collector_with(net, spool)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, constraint="Offline"))) == ["slot1@m"]
+    assert ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("slot1@m").to_bytes(), lifetime_s=60)) == Done()
+    collector_with(net, spool)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == [], "it is awake, and says so itself"
+
+
+def test_it_is_forgotten_in_time_and_when_it_is_withdrawn(net: LocalNetwork, spool: dict[str, str]) -> None:
+    settings = {**spool, "OFFLINE_EXPIRE_ADS_AFTER": "1000"}
+    collector_with(net, settings)
+    probe = net.probe(net.system("<m:1>"))
+    for name in ("slot1@m", "slot1@n"):
+        assert ask(net, probe, sleeping(name)) == Done()
+    assert ask(net, probe, InvalidateAd(ad_kind=AdKind.SLOT, names=("slot1@n",))) == Done()
+    net.run(500.0)
+    collector_with(net, settings)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == ["slot1@m"]
+    net.run(520.0)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == []
+    collector_with(net, settings)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == []
+
+
+def test_matches_are_dated_in_the_ads_of_machines_that_sleep_alone(net: LocalNetwork, spool: dict[str, str]) -> None:
+    collector_with(net, spool)
+    probe = net.probe(net.system("<m:1>"))
+    subscriber = net.probe(net.system("<neg:1>"), "negotiator")
+    ask(net, subscriber, SubscribeAds(ad_kinds=(AdKind.SLOT,), subscriber="negotiator"))
+    for name in ("slot1@m", "slot2@m", "slot3@m"):
+        ask(net, probe, sleeping(name))
+    ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("slot1@awake").to_bytes()))
+    assert ask(net, subscriber, OfflineMatched(names=("slot2@m", "slot1@awake", "nobody"))) == Done()
+    assert matched(net, probe) == [["slot2_MachineLastMatchTime"], ["MachineLastMatchTime"], [], []]
+    told = [change for message in subscriber.messages if isinstance(message, AdsChanged) for change in message.changes]
+    assert b"MachineLastMatchTime = " in told[-1].ad
+    ask(net, probe, sleeping("slot2@m", Memory=7))
+    assert matched(net, probe)[1] == ["MachineLastMatchTime"], "the machine says again that it sleeps"
+    collector_with(net, spool)
+    assert matched(net, probe) == [["slot2_MachineLastMatchTime"], ["MachineLastMatchTime"], []]
+    ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("slot2@m").to_bytes()))
+    ask(net, probe, sleeping("slot2@m"))
+    assert matched(net, probe)[1] == [], "it was awake: that match is history"

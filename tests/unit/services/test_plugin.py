@@ -26,8 +26,8 @@ def test_every_daemon_is_a_plugin_and_none_is_imported() -> None:
     names, loaded = json.loads(ask("-c", ASK))
     assert names == [
         f"condor-{name}" for name in
-        ("ckpt-server", "collector", "credd", "defrag", "gateway", "kbdd", "master", "negotiator", "schedd",
-         "shadow-host", "startd", "starter-host", "web")
+        ("ckpt-server", "collector", "credd", "defrag", "gateway", "kbdd", "master", "negotiator",
+         "rooster", "schedd", "shadow-host", "startd", "starter-host", "web")
     ]
     assert loaded == []
 

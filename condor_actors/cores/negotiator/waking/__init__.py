@@ -1,0 +1,1 @@
+"""Machines that sleep, and the jobs that they would be woken for."""
