@@ -59,7 +59,7 @@ def asleep(manager: Machine, *wanted: str) -> list[str]:
 
 
 def test_a_job_wakes_a_machine_that_sleeps(there: tuple[Wire, Machine, Machine], tmp_path: Path) -> None:
-    wire, manager, sleeper = there
+    _, manager, sleeper = there
     mac = mac_of(sleeper)
     with connect(f"unix:{manager.dir}/run/collector.sock") as client:
         ad = SLEEPS.format(address=sleeper.address, mac=mac).encode()
