@@ -36,7 +36,7 @@ from condor_actors.daemons.measures import Measure
 from condor_actors.effects import Effect
 from condor_actors.messages.advertise import AdKind, AdsChanged, SubscribeAds
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.negotiate import CancelReservation, MakeReservation, SetPriority
+from condor_actors.messages.negotiate import CancelReservation, MakeReservation, RequestCycle, SetPriority
 from condor_actors.store.accountant import AccountantStore
 from condor_actors.store.database import has_room
 
@@ -249,6 +249,7 @@ class NegotiatorDaemon:
         rules = cycle_rules(config)
         self._core.accountant.groups = rules.groups
         self._core.cycle.reconfigure(cycle_settings(config), match_settings(config), rules, policy)
+        self.system.tell(Address("", ACTOR), RequestCycle())  # a limit or quota may be higher now
         self._advertise()
 
     def measures(self) -> tuple[Measure, ...]:

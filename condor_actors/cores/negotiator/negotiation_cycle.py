@@ -180,6 +180,7 @@ class NegotiationCycle:
 
     def regularly(self, now_s: float) -> tuple[Effect, ...]:
         """NEGOTIATOR_INTERVAL has passed."""
+        self.view.new_interval()
         again = SetTimer("interval", self.settings.interval_s)
         wished = self.requested(now_s)
         if self.state is CycleState.IDLE and self._due_s == float("inf"):

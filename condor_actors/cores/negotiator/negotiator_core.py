@@ -206,7 +206,8 @@ class NegotiatorCore:
         return (Reply(page_of([entry.ad().to_bytes() for entry in entries], event.cursor)),)
 
     def _set_priority(self, event: SetPriority, now_s: float) -> tuple[Effect, ...]:
-        return self.accountant.set(event, now_s)
+        """What condor_userprio sets: a ceiling may be higher now, a factor lower."""
+        return (*self.accountant.set(event, now_s), *self.cycle.wish(HARD, now_s))
 
 
 def page_of(ads: list[bytes], cursor: str) -> AdsPage | Refused:

@@ -11,6 +11,10 @@ Theory: the collector tells what changed; the view applies it and says what the 
 Ads lag behind: between a match and the ad that shows it, a slot looks free although it is not.  So each match is
 remembered (:class:`Handout`) until its slot's ad shows it (the slot is claimed, another capability, fewer resources, a
 dynamic slot more has been made) or :data:`HANDOUT_S` has passed, and until then it counts as taken.
+
+A free slot that takes more than before (its owner has left, its Requirements have become another text or are no longer
+false by themselves) is a ``HARD`` reason.  A slot gives this one once until :meth:`PoolView.new_interval`: machines
+whose owners come and go all the time do not keep the negotiator busy.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ HANDOUT_S = 15.0
 FREE_STATES = frozenset({"Unclaimed", "Owner"})
 COUNTED = ("cpus", "memory", "disk")
 MADE = "dynamicslotsmade"
+WILLINGNESS = ("requirements", "start")
 CLOCKS = ("mycurrenttime", "lastheardfrom", "updatesequencenumber")
 """Attributes that tick without meaning anything to a match; with them ``TotalTime…``."""
 
@@ -150,6 +155,11 @@ class PoolView:
         self._wanting: dict[str, Submitter] = {}
         self.total_weight = 0.0
         self._handed: dict[str, None] = {}
+        self._opened: set[str] = set()
+
+    def new_interval(self) -> None:
+        """Slots that have become willing may be a hard reason again."""
+        self._opened.clear()
 
     def reset(self) -> dict[str, Slot]:
         """Forget everything before a snapshot; returns the slots, whose handouts the new ones take over."""
@@ -204,7 +214,7 @@ class PoolView:
         if counted is not None:
             self._count(counted, -1)
         if not change.ad:
-            return NONE
+            return HARD if counted is not None and counted.holds else NONE  # its user's quota and limits are free
         new = self.slots[change.name] = slot_of(change)
         new.weighed = self.weighs
         self._count(new, 1)
@@ -217,9 +227,13 @@ class PoolView:
         if new.data == old.data or (new.sleeps and old.sleeps) or _same_but_clocks(old.ad, new.ad):
             return NONE
         if not new.free:
-            return HARD if old.user and new.user != old.user else NONE
+            return HARD if old.user and (new.user != old.user or _gives_up_limits(old.ad, new.ad)) else NONE
         if not old.free or any(new.spare(name) > spare[name] for name in new.resources):
             return HARD
+        if _is_opened(old, new):
+            meaning = SOFT if new.key in self._opened else HARD
+            self._opened.add(new.key)
+            return meaning
         return NONE if any(new.amount(name) < old.amount(name) for name in new.resources) else SOFT
 
     def _demand(self, submitter: Submitter, sign: int) -> None:
@@ -310,6 +324,23 @@ def _same_but_clocks(old: ClassAd, new: ClassAd) -> bool:
     if before.keys() != after.keys():
         return False
     return all(value == before[key] or key in CLOCKS or key.startswith("totaltime") for key, value in after.items())
+
+
+def _gives_up_limits(old: ClassAd, new: ClassAd) -> bool:
+    """Whether a claim's next job holds other concurrency limits: those of the one before may be what others wait for."""
+    before = old.get_str("ConcurrencyLimits")
+    return bool(before) and new.get_str("ConcurrencyLimits") != before
+
+
+def _is_opened(old: Slot, new: Slot) -> bool:
+    """Whether a free slot may take jobs that it would not have taken before."""
+    if new.state == "Owner":
+        return False
+    if old.state == "Owner" or (new.capability and not old.capability):
+        return True
+    if any(old.ad.own.get(name) != new.ad.own.get(name) for name in WILLINGNESS):
+        return True
+    return new.ad.evaluate("Requirements") is not False and old.ad.evaluate("Requirements") is False
 
 
 def _still_open(old: Slot, new: Slot) -> list[Handout]:

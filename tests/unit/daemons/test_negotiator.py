@@ -395,6 +395,51 @@ def test_reconfiguration_takes_effect_at_once(net: LocalNetwork, tmp_path: Path)
     assert schedd.slots == ["slot1@m"]
 
 
+def test_what_can_place_a_job_now_does_not_wait_for_the_next_interval(net: LocalNetwork, tmp_path: Path) -> None:
+    """Higher limits of users and of the pool, and a job's limits given up by its claim's next job or its machine's end."""
+    daemon = start_negotiator(net, tmp_path, {"LICENCE_LIMIT": "1"})
+    machine, schedd = Machine(net), Schedd(net)
+    claimed = {"State": "Claimed", "RemoteUser": BOB}
+    machine.show("busy@m", ConcurrencyLimits="licence", **claimed)
+    for number in range(4):
+        machine.show(f"slot{number}@m")
+    net.run(1.0)
+    schedd.want(ALICE, (4, {"ConcurrencyLimits": "licence"}))
+    net.run(1.0)
+    assert schedd.slots == []
+    machine.show("busy@m", ConcurrencyLimits="other", **claimed)
+    net.run(0.1)
+    assert len(schedd.slots) == 1, "the claim's next job needs no licence"
+    daemon.reconfigure(configuration(tmp_path, {"LICENCE_LIMIT": "2"}))
+    net.run(0.1)
+    assert len(schedd.slots) == 2, "the pool has one licence more"
+    for name in schedd.slots:
+        machine.show(name, State="Claimed", RemoteUser=ALICE, ConcurrencyLimits="licence")
+    net.run(0.1)
+    ask(net, schedd.probe, SetPriority(submitter=ALICE, what="ceiling", value=2.0))
+    daemon.reconfigure(configuration(tmp_path, {"LICENCE_LIMIT": "9"}))
+    net.run(0.1)
+    assert len(schedd.slots) == 2, "the user has enough"
+    ask(net, schedd.probe, SetPriority(submitter=ALICE, what="ceiling", value=3.0))
+    net.run(0.1)
+    assert len(schedd.slots) == 3, "the user may have one more"
+
+
+def test_a_machine_whose_owner_has_left_is_matched_at_once(net: LocalNetwork, tmp_path: Path) -> None:
+    """Also while the negotiator rests from long cycles, and though its disk has less room than before."""
+    daemon = start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m", State="Owner", Requirements=False, Disk=1000)
+    net.run(1.0)
+    schedd.want(ALICE, (1, {}))
+    net.run(1.0)
+    assert schedd.slots == []
+    daemon._core.cycle.busy_s = 0.5
+    machine.show("slot1@m", State="Unclaimed", Disk=900)
+    net.run(1.0)
+    assert schedd.slots == ["slot1@m"]
+
+
 def test_the_collector_learns_of_cycles_and_users(net: LocalNetwork, tmp_path: Path) -> None:
     start_negotiator(net, tmp_path)
     machine, schedd = Machine(net), Schedd(net)

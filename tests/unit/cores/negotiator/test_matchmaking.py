@@ -192,6 +192,42 @@ def test_what_a_change_means_for_the_next_cycle() -> None:
     assert view.total_weight == 0.0
 
 
+@pytest.mark.parametrize(("before", "after"), [
+    ({"State": "Owner"}, {}),
+    ({"Requirements": False}, {"Requirements": "=TARGET.RequestCpus < 2"}),
+    ({"Requirements": "=KeyboardIdle > 900", "KeyboardIdle": 899}, {"Requirements": "=KeyboardIdle > 900",
+                                                                  "KeyboardIdle": 901}),
+    ({"Start": "=TARGET.Owner == \"ann\""}, {"Start": "=TARGET.Owner == \"bob\""}),
+])
+def test_a_slot_that_takes_more_than_before_asks_for_a_cycle_once_in_an_interval(
+        before: dict[str, Any], after: dict[str, Any]) -> None:
+    view = PoolView()
+    first, second = slot_change("s", Disk=500, **before), slot_change("s", Disk=400, **after)
+    view.apply([first])
+    assert view.apply([second]) == HARD, "though it has less disk than before"
+    view.apply([slot_change("s", Disk=400, **before)])
+    assert view.apply([slot_change("s", Disk=300, **after)]) == SOFT, "an owner comes and goes"
+    view.apply([slot_change("s", Disk=300, **before)])
+    view.new_interval()
+    assert view.apply([slot_change("s", Disk=200, **after)]) == HARD
+
+
+def test_an_owner_who_comes_back_is_no_reason_for_a_cycle() -> None:
+    view = PoolView()
+    view.apply([slot_change("s", Disk=500)])
+    assert view.apply([slot_change("s", State="Owner", Disk=400)]) == NONE
+
+
+def test_what_a_claim_holds_no_more_is_a_reason_for_a_cycle() -> None:
+    view = PoolView()
+    held = {"State": "Claimed", "RemoteUser": ALICE}
+    view.apply([slot_change("s", ConcurrencyLimits="licence", **held)])
+    assert view.apply([slot_change("s", ConcurrencyLimits="licence", Disk=1, **held)]) == NONE
+    assert view.apply([slot_change("s", ConcurrencyLimits="other", **held)]) == HARD
+    assert view.apply([slot_change("s", **held)]) == HARD
+    assert view.apply([AdChange(ad_kind=AdKind.SLOT, name="s")]) == HARD, "the user's quota is free"
+
+
 def test_submitters_that_want_more_ask_for_a_cycle() -> None:
     def submitter(idle: int, number: int = 0) -> AdChange:
         ad = ClassAd({"Name": ALICE, "ScheddName": "s", "MyAddress": "<s:1>", "IdleJobs": idle, "DemandNumber": number})
