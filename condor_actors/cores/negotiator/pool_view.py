@@ -327,7 +327,7 @@ def _same_but_clocks(old: ClassAd, new: ClassAd) -> bool:
 
 
 def _gives_up_limits(old: ClassAd, new: ClassAd) -> bool:
-    """Whether a claim's next job holds other concurrency limits: those of the one before may be what others wait for."""
+    """Whether a claim's next job holds other concurrency limits than the one before: others may wait for these."""
     before = old.get_str("ConcurrencyLimits")
     return bool(before) and new.get_str("ConcurrencyLimits") != before
 

@@ -396,7 +396,7 @@ def test_reconfiguration_takes_effect_at_once(net: LocalNetwork, tmp_path: Path)
 
 
 def test_what_can_place_a_job_now_does_not_wait_for_the_next_interval(net: LocalNetwork, tmp_path: Path) -> None:
-    """Higher limits of users and of the pool, and a job's limits given up by its claim's next job or its machine's end."""
+    """Higher limits of a user and of the pool, and limits that a claim's next job does not hold."""
     daemon = start_negotiator(net, tmp_path, {"LICENCE_LIMIT": "1"})
     machine, schedd = Machine(net), Schedd(net)
     claimed = {"State": "Claimed", "RemoteUser": BOB}
