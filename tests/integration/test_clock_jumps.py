@@ -14,8 +14,6 @@ import pytest
 from tests.harness.jumping_clock import JumpingClock
 from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
 
-pytestmark = pytest.mark.quiet
-
 DAY_S = 86_400
 
 

@@ -17,7 +17,7 @@ from condor_actors.machine.sensors.readings import IdleNow
 from tests.harness.desktop import SAVER, PlayedDesktop, session_bus, why_not
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
-pytestmark = [pytest.mark.quiet, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 
 @pytest.fixture

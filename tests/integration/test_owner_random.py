@@ -1,13 +1,12 @@
 """An owner who comes and goes at random moments: every job ends with the right output, and nothing of it remains.
 
-Real processes, a real terminal, a seed that a failure names.  Jobs save their work after each step, so an eviction
-costs one step at most; each step leaves a process behind that nobody waits for.
+Real processes, a console of the test's own, a seed that a failure names.  Jobs save their work after each step, so an
+eviction costs one step at most; each step leaves a process behind that nobody waits for.
 """
 
 from __future__ import annotations
 
 import os
-import pty
 import re
 import time
 from collections.abc import Iterator
@@ -18,14 +17,14 @@ import pytest
 
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
-pytestmark = pytest.mark.quiet
-
 POLICY = """
 POLLING_INTERVAL = 0.3
-START = KeyboardIdle > 0
+OWNER_SENSORS =
+SLOTS_CONNECTED_TO_CONSOLE = 1
+START = (ConsoleIdle =?= undefined || ConsoleIdle > 0)
 WANT_SUSPEND = True
-SUSPEND = KeyboardIdle < 1
-CONTINUE = KeyboardIdle >= 1
+SUSPEND = ConsoleIdle < 1
+CONTINUE = ConsoleIdle >= 1
 PREEMPT = Activity == "Suspended" && (time() - EnteredCurrentActivity) > 2
 WANT_VACATE = (JobId ?: "") != "" && SlotID == 1
 MACHINEMAXVACATETIME = 2
@@ -47,9 +46,17 @@ exit 85
 @pytest.fixture
 def pool() -> Iterator[PersonalPool]:
     with fresh_folder() as folder:
-        made = PersonalPool(folder, slots=2, config=POLICY)
+        console = folder / "console"
+        console.touch()
+        os.utime(console, (1, 1))
+        made = PersonalPool(folder, slots=2, config=f"{POLICY}CONSOLE_DEVICES = ..{console}\n")
         yield made
         made.stop()
+
+
+def press_a_key(pool: PersonalPool) -> None:
+    """At the console: a device whose times say when it was used last."""
+    os.utime(pool.folder / "console")
 
 
 def come_and_go(pool: PersonalPool, seed: int, visits: int) -> None:
@@ -62,19 +69,15 @@ def come_and_go(pool: PersonalPool, seed: int, visits: int) -> None:
     cluster = pool.submit("executable = steps.sh\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = step\n"
                           "should_transfer_files = yes\noutput = out.$(Process)\ntransfer_output_remaps = "
                           f"\"step=step.$(Process)\"\nlog = random.log\nqueue {jobs}\n")
-    ours, theirs = pty.openpty()
     for _ in range(visits):
         time.sleep(random.uniform(0.0, 2.5))
         stays_s = random.choice((0.0, 0.0, 1.0, 4.0))
         end = time.monotonic() + stays_s
         while True:
-            os.write(ours, b"x\n")
-            os.read(theirs, 10)
+            press_a_key(pool)
             if time.monotonic() >= end:
                 break
             time.sleep(0.4)
-    os.close(ours)
-    os.close(theirs)
     pool.wait("random.log", 600.0 if visits > 50 else 150.0)
     expected = [f"step {number}" for number in range(1, STEPS + 1)]
     for number in range(jobs):
@@ -91,24 +94,19 @@ def come_and_go(pool: PersonalPool, seed: int, visits: int) -> None:
 
 
 def pause_and_go_on(pool: PersonalPool) -> None:
-    """Type while a job runs in the slot that the terminal counts for, until it was suspended and went on."""
+    """Type while a job runs in the slot that the console counts for, until it was suspended and went on."""
     cluster = pool.submit("executable = /bin/sh\ntransfer_executable = false\nshould_transfer_files = yes\n"
                           "arguments = \"-c 'exec sleep 1000'\"\nrequirements = SlotID == 1\nlog = paused.log\nqueue\n")
     log = pool.work / "paused.log"
-    ours, theirs = pty.openpty()
-    try:
-        def went_on() -> bool:
-            events = [line[:3] for line in log.read_text().splitlines() if EVENT.match(line)]
-            if events[-1] == "001":  # it runs; one that was evicted meanwhile starts again
-                os.write(ours, b"x\n")
-                os.read(theirs, 10)
-            return "011" in events
 
-        until(went_on, lambda: f"the job goes on: {log.read_text()}")
-        assert "\n010 (" in log.read_text()
-    finally:
-        os.close(ours)
-        os.close(theirs)
+    def went_on() -> bool:
+        events = [line[:3] for line in log.read_text().splitlines() if EVENT.match(line)]
+        if events[-1] == "001":  # it runs; one that was evicted meanwhile starts again
+            press_a_key(pool)
+        return "011" in events
+
+    until(went_on, lambda: f"the job goes on: {log.read_text()}")
+    assert "\n010 (" in log.read_text()
     pool.run("condor_rm", str(cluster))
     pool.wait("paused.log")
 

@@ -12,15 +12,16 @@ import pytest
 
 from tests.pool_fixture import PersonalPool, until
 
-pytestmark = [pytest.mark.quiet, pytest.mark.skipif(shutil.which("Xvfb") is None, reason="Xvfb is not installed")]
+pytestmark = pytest.mark.skipif(shutil.which("Xvfb") is None, reason="Xvfb is not installed")
 
 POLICY = """
 POLLING_INTERVAL = 0.5
 CONSOLE_DEVICES =
+OWNER_SENSORS =
 START = True
 WANT_SUSPEND = True
-SUSPEND = ConsoleIdle < 2
-CONTINUE = ConsoleIdle > 3
+SUSPEND = ConsoleIdle < 5
+CONTINUE = ConsoleIdle > 5
 WANT_VACATE = True
 MACHINEMAXVACATETIME = 2
 """

@@ -14,8 +14,6 @@ import pytest
 
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
-pytestmark = pytest.mark.quiet
-
 SLEEP = ("executable = /bin/sleep\narguments = 1000\ntransfer_executable = false\nshould_transfer_files = yes\n"
          "log = job.log\nqueue\n")
 POLICY = """
@@ -23,7 +21,6 @@ POLLING_INTERVAL = 0.5
 START = True
 WANT_VACATE = True
 MACHINEMAXVACATETIME = 2
-RunBenchmarks = LastBenchmark == 0
 DESKTOP_OWNERS = daemon
 """
 """``daemon`` is an ordinary user that every machine has."""
@@ -127,17 +124,6 @@ def test_every_sensor_is_shown_with_its_accuracy(pool: PersonalPool) -> None:
         assert "load" in shown
     os.close(ours)
     os.close(theirs)
-
-
-@pytest.mark.timeout(900)
-def test_the_machine_has_measured_its_speed(pool: PersonalPool) -> None:
-    """Benchmarks take what nobody else wants: on a busy machine that is little, and they take long."""
-    mips, kflops, when = until(
-        lambda: words if (words := pool.run("condor_status", "-af", "Mips", "KFlops", "LastBenchmark").split())
-        and int(words[2]) > 0 else None, "the benchmarks are done", 800.0)
-    assert int(mips) > 100
-    assert int(kflops) > 10_000
-    assert int(when) > 0
 
 
 def test_a_policy_is_tried_on_this_machine_and_on_a_day(pool: PersonalPool) -> None:

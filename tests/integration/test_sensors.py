@@ -25,8 +25,6 @@ from condor_actors.machine.sensors.sensors import HostSensors, own_terminals
 from condor_actors.machine.sensors.terminals import TerminalWatch
 from tests.harness.logind import RealLogind, real_logind, why_not
 
-pytestmark = pytest.mark.quiet
-
 
 class Heard:
     """What a sensor told, and a way to wait for it."""
@@ -46,6 +44,12 @@ class Heard:
         answer: defer.Deferred[Any] = defer.Deferred()
         self._waiting.append((wanted, answer))
         return answer.addTimeout(30, reactor)
+
+
+class Timers(Clock):
+    """The reactor, but for its time, which is the test's."""
+
+    addReader, removeReader = staticmethod(reactor.addReader), staticmethod(reactor.removeReader)
 
 
 def turn(seconds: float = 0.0) -> defer.Deferred[None]:
@@ -150,9 +154,9 @@ def test_the_terminals_of_jobs_are_not_the_owners() -> None:
 async def test_an_input_device_tells_of_each_touch_once_a_second(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "event0")
     keyboard = os.open(tmp_path / "event0", os.O_RDWR)
-    heard = Heard()
+    heard, timers = Heard(), Timers()
     devices = InputDevices(heard, str(tmp_path), str(tmp_path / "no-facts"))
-    devices.start(reactor)
+    devices.start(timers)
     try:
         assert devices.unknown() == (IdleNow("input:event0", None, "no event since it is watched"),)
         event = struct.pack("llHHi", 0, 0, 1, 30, 1)
@@ -164,7 +168,7 @@ async def test_an_input_device_tells_of_each_touch_once_a_second(tmp_path: Path)
         assert len(heard.words) == 1, "it rests"
         assert devices.unknown() == ()
         waiting = heard.next(lambda word: True)
-        await turn(1.0)
+        timers.advance(1.0)
         os.write(keyboard, event)
         await waiting
         (tmp_path / "event0").unlink()

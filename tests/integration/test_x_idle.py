@@ -13,7 +13,7 @@ import pytest
 
 from condor_actors.machine.sensors.x_idle import DisplayLost, XDisplay
 
-pytestmark = [pytest.mark.quiet, pytest.mark.skipif(shutil.which("Xvfb") is None, reason="Xvfb is not installed")]
+pytestmark = pytest.mark.skipif(shutil.which("Xvfb") is None, reason="Xvfb is not installed")
 
 
 class Loop:

@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 import pytest
 
-from tests.harness.turns import Need, Turns
+from tests.harness.turns import BESIDE_QUIET, Need, Turns
 
 WAIT_S = 60.0
 BESIDE = {
@@ -52,13 +52,15 @@ def test_what_runs_beside_what(there: Need, comes: Need, tmp_path: Path) -> None
         comer.leave()
 
 
-def test_one_light_test_at_a_time_runs_beside_one_that_needs_quiet(tmp_path: Path) -> None:
+def test_few_light_tests_at_a_time_run_beside_one_that_needs_quiet(tmp_path: Path) -> None:
     with Turns(tmp_path).turn(Need.QUIET):
-        one = Comer(Turns(tmp_path).turn(Need.LIGHT))
-        assert one.is_there.wait(WAIT_S)
+        there = [Comer(Turns(tmp_path).turn(Need.LIGHT)) for _ in range(BESIDE_QUIET)]
+        for each in there:
+            assert each.is_there.wait(WAIT_S)
         other = Comer(Turns(tmp_path).turn(Need.LIGHT))
         assert not other.is_there.wait(0.2)
-        one.leave()
+        for each in there:
+            each.leave()
         assert other.is_there.wait(WAIT_S)
         other.leave()
 
