@@ -18,6 +18,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 import attrs
@@ -29,6 +30,7 @@ __all__ = ["LOGIN_FILE", "MOST_BYTES", "BadLogins", "Login", "login_files", "log
 LOGIN_FILE = "ContainerLoginFile"
 """The attribute with the file that has the login for the job's image."""
 MOST_BYTES = 256 * 1024
+HALF_LETTER = re.compile("[\ud800-\udfff]")
 HUB, HUB_HOSTS = "docker.io", ("docker.io", "index.docker.io", "registry-1.docker.io")
 
 
@@ -126,6 +128,8 @@ def _login(said: object) -> Login | None:
         except (binascii.Error, ValueError):
             raise BadLogins("the auth of a registry is not BASE64 of NAME:PASSWORD") from None
     name = user if isinstance(user, str) else ""
+    if any(isinstance(each, str) and HALF_LETTER.search(each) for each in (name, password, token)):
+        raise BadLogins("a name, password or token in it has half of a letter, such as \\ud800, and no bytes")
     if isinstance(token, str) and token:
         return Login(user=name, identity_token=token)
     return Login(user=name, password=password) if name and isinstance(password, str) and password else None

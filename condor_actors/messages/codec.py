@@ -129,10 +129,19 @@ def encode(value: Any) -> bytes:
     Raises:
         OversizedMessage: it takes more than :data:`MAX_BODY_BYTES`.
     """
-    body: bytes = msgpack.packb(_unstructure(value), use_bin_type=True)
+    body = _packed(_unstructure(value))
     if len(body) > MAX_BODY_BYTES:
         raise OversizedMessage(f"{value.KIND} takes {len(body)} bytes, more than {MAX_BODY_BYTES}")
     return body
+
+
+def _packed(plain: Any) -> bytes:
+    """MessagePack; ``?`` stands for what is no text in users' words: bytes of an ad, half letters of JSON."""
+    try:
+        packed: bytes = msgpack.packb(plain, use_bin_type=True)
+    except UnicodeEncodeError:
+        packed = msgpack.packb(plain, use_bin_type=True, unicode_errors="replace")
+    return packed
 
 
 def decode(kind: str, version: int, body: bytes) -> Any:
@@ -158,8 +167,7 @@ def decode(kind: str, version: int, body: bytes) -> Any:
 
 def encode_parts(values: Iterable[Any]) -> bytes:
     """Values of attrs classes as they cross inside messages, as one list (a manifest kept as a blob)."""
-    data: bytes = msgpack.packb([_unstructure(value) for value in values], use_bin_type=True)
-    return data
+    return _packed([_unstructure(value) for value in values])
 
 
 def decode_parts(cls: type[_P], data: bytes) -> tuple[_P, ...]:

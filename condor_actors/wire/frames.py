@@ -105,7 +105,7 @@ def pack_ack(taken: int) -> bytes:
 
 def pack_bye(code: str, text: str) -> bytes:
     """The frame of a farewell."""
-    packed: bytes = msgpack.packb((BYE, code, text[:1000]))
+    packed: bytes = msgpack.packb((BYE, code, text[:1000]), unicode_errors="replace")
     return packed
 
 

@@ -216,6 +216,26 @@ def test_a_request_waits_for_somebody_who_may_decide(laptop: Machine, attacked: 
     (laptop.dir / "tokens.d" / "asked").unlink()
 
 
+def test_a_request_that_cannot_be_shown_hides_no_other(laptop: Machine, attacked: AttackedPool) -> None:
+    """An identity of half letters, from nobody: it could be put into no answer, and so no request could be listed."""
+    manager = attacked.manager
+    log = manager.dir / "log" / "CollectorLog"
+    told = log.read_text(errors="replace").count("Traceback")
+    asking = [subprocess.Popen(laptop.command("condor_token_request", "-identity", name, "-lifetime", "3600"),
+                               env=laptop.environment, cwd=laptop.work, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True, errors="replace")
+              for name in ("\udcff@trio", "games@trio")]
+    try:
+        until(lambda: "games@trio" in manager.tool("condor_token_request_list").stdout, "the honest one to be listed")
+        said = asking[0].communicate(timeout=60)[1]
+        assert "is no identity" in said, said
+    finally:
+        for each in asking:
+            each.kill()
+            each.communicate()
+    assert log.read_text(errors="replace").count("Traceback") == told
+
+
 def test_a_rule_approves_new_daemons_of_a_network_and_nobody_else(laptop: Machine, attacked: AttackedPool) -> None:
     manager = attacked.manager
     asked = ("-identity", "condor@trio", "-authz", "ADVERTISE_STARTD", "-lifetime", "3600")

@@ -44,7 +44,8 @@ HOUSE = PACKAGE.parent
 # Pieces that several daemons' cores read.
 SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "chirp_protocol", "cron_schedule", "devices",
                 "flock_lists", "flock_terms",
-                "flocking", "job_images", "job_information", "object_store", "output_destinations", "rights", "secrets",
+                "flocking", "job_images", "job_information", "object_store", "output_destinations", "reasons", "rights",
+                "secrets",
                 "site_programs", "state_table", "submit_commands", "trace_spans", "transfer_plugins", "turn",
                 "workflow_picture"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.

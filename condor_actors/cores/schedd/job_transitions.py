@@ -13,6 +13,7 @@ from functools import lru_cache
 import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
+from condor_actors.cores.reasons import bounded_reason
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.local_jobs import LOCAL_UNIVERSES, LocalJobs, is_local
 from condor_actors.cores.schedd.queued_job import Cluster, Job
@@ -156,7 +157,7 @@ class JobTransitions:
 
     def hold(self, job: Job, reason: str, code: int, subcode: int = 0) -> None:
         """Put a job on hold; its run, if it has one, is the caller's to stop."""
-        queue = self._context.queue
+        queue, reason = self._context.queue, bounded_reason(reason)
         self.withdraw(job)
         self._context.remember(job, "held", f"held ({code}): {reason}")
         ad = job.ad
@@ -175,7 +176,7 @@ class JobTransitions:
 
     def release(self, job: Job, reason: str) -> None:
         """Take a job off hold."""
-        queue, ad = self._context.queue, job.ad
+        queue, ad, reason = self._context.queue, job.ad, bounded_reason(reason)
         self._context.remember(job, "released", f"released: {reason}")
         queue.set(job, ReleaseReason=reason, LastHoldReason=ad.get_str("HoldReason"),
                   LastHoldReasonCode=ad.get_int("HoldReasonCode"),
@@ -205,6 +206,7 @@ class JobTransitions:
 
     def mark_removed(self, job: Job, reason: str) -> None:
         """A job is to go; it stays as REMOVED while its run ends."""
+        reason = bounded_reason(reason)
         self.withdraw(job)
         self._context.remember(job, "removed", f"removed: {reason}")
         self._context.queue.set(job, RemoveReason=reason)

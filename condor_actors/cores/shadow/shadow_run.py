@@ -32,6 +32,7 @@ import attrs
 from condor_actors.addresses import MOST_PORT
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.job_images import HOST_PORT, BadService, asks_always, services_of
+from condor_actors.cores.reasons import bounded_reason
 from condor_actors.cores.shadow.shadow_events import (
     BringOutputs,
     Log,
@@ -82,8 +83,6 @@ UPDATE_DELAY_S = 0.5
 MOST_USED = 1 << 53
 """That a run can have used of anything, in the unit of the figure."""
 MOST_STATUS = (1 << 31) - 1
-MOST_REASON = 4096
-"""Characters of a reason, which goes into the job's ad."""
 
 
 def _status(number: int) -> int:
@@ -93,7 +92,7 @@ def _status(number: int) -> int:
 
 def _sentence(text: str) -> str:
     """A text of a machine's making: one line that fits into an ad."""
-    return " ".join(text[:MOST_REASON].splitlines())
+    return " ".join(bounded_reason(text).splitlines())
 
 
 def _sentences(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from condor_actors.wire.idtokens.signed_token import MAX_TOKEN_CHARACTERS
 
 __all__ = ["BODIES", "Field", "read_body"]
 
+NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""What JSON can say and no message has."""
+
 
 @attrs.frozen(kw_only=True)
 class Field:
@@ -62,6 +65,8 @@ class Field:
     def _check_text(self, name: str, value: Any) -> None:
         if not isinstance(value, str):
             raise BadQuestion(f"{name}: expected a text")
+        if NO_TEXT.search(value):
+            raise BadQuestion(f"{name} has half of a letter, or a NUL")
         if self.choices and value not in self.choices:
             raise BadQuestion(f"{name}: expected one of {', '.join(self.choices)}")
         if self.pattern and not re.fullmatch(self.pattern, value):

@@ -23,6 +23,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import signal
 import sys
 import tarfile
@@ -57,6 +58,8 @@ WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
 COMPRESSIONS = (bz2, gzip, lzma)
 """What tarfile would look for on the disk later, where the account may see nothing."""
 CHECKED = (gzip.GzipFile, bz2.BZ2File, lzma.LZMAFile, ZstdStream)
+NO_WORD = re.compile("[\0\ud800-\udfff]")
+"""What no variable and no argument has: it has no bytes."""
 HEADERS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE,
            tarfile.SOLARIS_XHDTYPE)
 
@@ -368,7 +371,7 @@ def facts_of(configuration: dict[str, Any], budget: Budget) -> ImageFacts:
 
     def words(name: str) -> Iterator[str]:
         for each in said.get(name) or ():
-            if not isinstance(each, str) or "\0" in each:
+            if not isinstance(each, str) or NO_WORD.search(each):
                 raise BadImage(f"its {name} is no list of words")
             yield each
 

@@ -48,7 +48,10 @@ class Mailer:
         """
         from twisted.internet.defer import succeed
 
-        recipients = to.replace(",", " ").split()
+        named = to.replace(",", " ").split()
+        recipients = [each for each in named if each.isascii() and each.isprintable()]
+        if recipients != named:
+            self._log.error("mail to {to} ({subject}): an address has letters of ASCII only", to=to, subject=subject)
         host, port = self._server()
         if not recipients or not host:
             return succeed(False)
@@ -86,7 +89,8 @@ class Mailer:
 
 
 def compose(sender: str, recipients: list[str], subject: str, body: str) -> bytes:
-    """A plain-text mail as it goes over the wire."""
+    """A plain-text mail as it goes over the wire; what is no text in it becomes ``?``."""
+    subject, body = (text.encode("utf-8", "replace").decode() for text in (subject, body))
     message = EmailMessage()
     message["From"] = Address(addr_spec=sender)
     message["To"] = ", ".join(recipients)

@@ -44,7 +44,7 @@ MAX_TOKEN_CHARACTERS = 8192
 CLOCK_SLACK_S = 60
 """By so much the clocks of two machines may differ."""
 
-_SUBJECT = re.compile(r"[^\x00-\x20\x7f@:/*?,]+@[^\x00-\x20\x7f@:/*?,]+")
+_SUBJECT = re.compile(r"[^\x00-\x20\x7f@:/*?,\ud800-\udfff]+@[^\x00-\x20\x7f@:/*?,\ud800-\udfff]+")
 _LEVELS = {level.value for level in Level}
 
 

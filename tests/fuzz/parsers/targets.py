@@ -50,6 +50,7 @@ from tests.fuzz.parsers.enrolling import (
 )
 from tests.fuzz.parsers.foreign import FOREIGN
 from tests.fuzz.parsers.of_daemons import OF_DAEMONS
+from tests.fuzz.parsers.of_runs import OF_RUNS
 from tests.fuzz.parsers.of_users import OF_USERS
 from tests.unit.submit.worlds import described
 
@@ -332,5 +333,5 @@ TARGETS: dict[str, Target] = {
     "node": Target(lambda: [b"<127.0.0.1:9618>", b"unix:/run/schedd.sock", b"<[::1]:1>"], _node, (BadNode,)),
     "address": Target(lambda: [b"host.example.org", b"10.0.0.1:9618", b"::1", b"[::1]", b"[fe80::1%eth0]:9618",
                                b"<[::1]:9618?addrs=10.0.0.1-9618&alias=x>"], _address, (BadAddress,)),
-    **{name: Target(*target) for name, target in {**FOREIGN, **OF_USERS, **OF_DAEMONS}.items()},
+    **{name: Target(*target) for name, target in {**FOREIGN, **OF_USERS, **OF_DAEMONS, **OF_RUNS}.items()},
 }

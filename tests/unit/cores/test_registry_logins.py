@@ -42,6 +42,8 @@ def test_the_longest_key_that_fits(image: str, login: Login | None) -> None:
     (b'{"auths": 7}', "no file of docker login"), (b"[" * 100_000, "no file of docker login"),
     (b'{"auths": {"helped.example": {"auth": "!"}}}', "not BASE64"),
     (b'{"auths": {"helped.example": {"auth": "/w=="}}}', "not BASE64"),
+    (b'{"auths": {"helped.example": {"username": "a", "password": "\\udc00"}}}', "half of a letter"),
+    (b'{"auths": {"helped.example": {"username": "\\ud800", "identitytoken": "x"}}}', "half of a letter"),
     (b'{"auths": {"helped.example": {}}, "credsStore": "pass"}', "docker-credential-pass"),
 ])
 def test_a_login_that_cannot_be_read(content: bytes, problem: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from typing import Any, ClassVar
 
 import attrs
@@ -62,6 +63,14 @@ everything = st.builds(
 @given(everything)
 def test_what_is_encoded_is_decoded_the_same(value: Everything) -> None:
     assert decode(Everything.KIND, 1, encode(value)) == value
+
+
+@given(everything, st.sampled_from(["\udcff", "\ud800", "a\udc80b\udfff"]))
+def test_what_is_no_text_is_said_with_question_marks(value: Everything, text: str) -> None:
+    """It comes from ads of users and from JSON: their senders must not fall over it."""
+    found = decode(Everything.KIND, 1, encode(attrs.evolve(value, text=text)))
+    assert found.text == re.sub("[\ud800-\udfff]", "?", text)
+    assert attrs.evolve(found, text=value.text) == value
 
 
 @given(st.binary(max_size=200))

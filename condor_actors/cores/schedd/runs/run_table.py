@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from condor_actors.cores.checkpoint_seals import Generation, key_of_owner, make_ticket
+from condor_actors.cores.reasons import bounded_reason
 from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.gangs.gang import Gang, is_gang
@@ -159,7 +160,7 @@ class RunTable:
     def stop(self, job: Job, how: str, reason: str) -> None:
         """End the run of a job."""
         for run in self._runs_of(job):
-            run.stop = StopRun(run_id=run.run_id, how=how, reason=reason)
+            run.stop = StopRun(run_id=run.run_id, how=how, reason=bounded_reason(reason))
             self._hosts.tell(run.owner, run.stop)
 
     def _runs_of(self, job: Job) -> list[Run]:

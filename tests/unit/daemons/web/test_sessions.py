@@ -169,6 +169,7 @@ def test_a_body_has_its_fields_and_defaults() -> None:
     b'{"jobs":["\xd9\xa1"],"action":"hold"}',
     b'{"jobs":["1.-1"],"action":"hold"}', b'{"jobs":["9999999999"],"action":"hold"}',
     json.dumps({**ACT, "jobs": ["1"] * 501}).encode(), json.dumps({**ACT, "reason": "x" * 201}).encode(),
+    json.dumps({**ACT, "reason": "\ud800"}).encode(), json.dumps({**ACT, "reason": "a\0"}).encode(),
     json.dumps({**ACT, "reason": None}).encode(), json.dumps({**ACT, "schedd": 1}).encode(),
 ])
 def test_another_body_is_refused(body: bytes) -> None:

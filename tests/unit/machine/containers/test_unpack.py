@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from condor_actors.machine.containers.image_tree import BadImage
-from condor_actors.machine.containers.unpack import ImageFacts, unpack
+from condor_actors.machine.containers.unpack import Budget, ImageFacts, facts_of, unpack
 from tests.harness.images import docker_archive, oci_archive, root_folder, rootfs_tar
 
 ROOM = 64 << 20
@@ -130,3 +130,10 @@ def test_checksums_are_compared(tmp_path: Path, compress: Callable[[bytes], byte
     wrong[len(wrong) // 2] ^= 0xFF
     with pytest.raises(BadImage, match="no tar file that can be read"):
         unpacked(bytes(wrong), tmp_path / "wrong")
+
+
+@pytest.mark.parametrize("word", ["A=\ud800", "A=a\0B=c", 7, None, ["A=1"]])
+@pytest.mark.parametrize("name", ["Env", "Entrypoint"])
+def test_words_that_no_program_can_have_are_refused_before_one_starts(name: str, word: object) -> None:
+    with pytest.raises(BadImage, match=f"its {name} is no list of words"):
+        facts_of({"config": {name: ["A=1", word]}}, Budget(1))

@@ -1,0 +1,83 @@
+"""A local user whose jobs say what is no text, or say it without end: in names, policies, reasons and addresses.
+
+An ad has bytes, a message has text: what cannot be said in one must neither end a daemon, which would read the same
+queue again and end again, nor keep others from what they ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.pool_fixture import PersonalPool, fresh_folder, until
+
+PROGRAM = b'#!/bin/sh\necho x > a\xff\necho out\xff\n[ "$1" = stay ] && exec sleep 1000\n'
+JOB = """executable = x.sh
+arguments = \udcff
+should_transfer_files = yes
+log = {name}.log
+"""
+LONG = '+A1 = "' + "x" * 100_000 + '"\n'
+MANY = "strcat(A1, A1, A1, A1, A1, A1)"
+ENDS = {
+    "names": "output = o\udcff\nerror = e\udcff\nbatch_name = b\udcff\nmanifest_dir = m\udcff\n",
+    "variables": 'environment = "A\udcff=b\udcff"\n+JobPrio = "\udcff"\n+DAGNodeName = "\udcff"\nmax_retries = 1\n',
+    "mail": "notification = always\nnotify_user = a\udcff@b\n",
+    "output": 'transfer_output_files = a\udcff\ntransfer_output_remaps = "a\udcff=b\udcff"\n',
+    "who": '+RemoteHost = "\udcff"\n+OsUser = "\udcff"\n+NTDomain = "\udcff"\n',
+}
+HELD = {
+    "at once": 'periodic_hold = JobStatus == 1\nperiodic_hold_reason = "h\udcff"\nrequirements = false\n',
+    "while it runs": 'periodic_hold = JobStatus == 2\nperiodic_hold_reason = "h\udcff"\narguments = stay\n',
+    "at its end": 'on_exit_hold = true\non_exit_hold_reason = "h\udcff"\n',
+    "at length": f"{LONG}periodic_hold = JobStatus == 1\nperiodic_hold_reason = {MANY}\nrequirements = false\n",
+    "at length, while it runs": f"{LONG}arguments = stay\nperiodic_hold = JobStatus == 2\n"
+                                f"periodic_hold_reason = {MANY}\n",
+    "at length, at its end": f"{LONG}on_exit_hold = true\non_exit_hold_reason = {MANY}\n",
+}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[PersonalPool]:
+    with fresh_folder() as folder:
+        made = PersonalPool(folder, slots=4, config="SMTP_SERVER = 127.0.0.1:9\nPERIODIC_EXPR_INTERVAL = 1\n")
+        (made.work / "x.sh").write_bytes(PROGRAM)
+        (made.work / "x.sh").chmod(0o755)
+        yield made
+        made.stop()
+
+
+def submitted(pool: PersonalPool, lines: str, name: str) -> int:
+    (pool.work / "job.sub").write_text(f"{JOB.format(name=name)}{lines}queue\n", errors="surrogateescape")
+    return int(pool.run("condor_submit", "job.sub").rsplit("cluster ", 1)[1].strip().rstrip("."))
+
+
+def test_jobs_that_say_what_is_no_text_end_like_others(pool: PersonalPool) -> None:
+    for number, lines in enumerate(ENDS.values()):
+        submitted(pool, lines, f"ends{number}")
+    for number in range(len(ENDS)):
+        pool.wait(f"ends{number}.log")
+    fell(pool)
+
+
+def test_jobs_whose_reasons_no_message_takes_are_held(pool: PersonalPool) -> None:
+    """And shown to everybody who asks for the queue."""
+    clusters = {submitted(pool, lines, f"held{number}"): how for number, (how, lines) in enumerate(HELD.items())}
+    for cluster, how in clusters.items():
+        pool.until_status(f"{cluster}.0", 5)
+        reason = next(ad["HoldReason"] for ad in pool.jobs() if ad["ClusterId"] == cluster)
+        assert reason == "x" * 4096 if "length" in how else reason == "h?", how
+    pool.submit("executable = /bin/true\nlog = other.log\nqueue\n")
+    pool.wait("other.log")
+    pool.run("condor_rm", "-all")
+    until(lambda: not pool.jobs(), "the queue to be empty")
+    fell(pool)
+
+
+def fell(pool: PersonalPool) -> None:
+    """No daemon fell over any of it."""
+    logs = {path: path.read_text(errors="replace") for path in (pool.dir / "log").rglob("*") if path.is_file()}
+    assert len(logs) > 5
+    for path, text in logs.items():
+        assert "Traceback" not in text, (path, text[text.index("Traceback") - 300:][:4000])
