@@ -62,8 +62,8 @@ class World:
         tell_span: takes the spans of jobs' traces; None: there are none.
         exhausted: called with the name of an actor that crashed too often; ends the process.
         set_aside: has Python's cyclic collector pass over all that is there now, which will stay for long.
-        processes, readings, stores, blobs, mail, host, programs: providers of floor 3, each with the Protocol of its
-            package; None where a daemon does not need it.
+        processes, readings, stores, blobs, mail, host, programs, power: providers of floor 3, each with the Protocol of
+            its package; None where a daemon does not need it.
     """
 
     reactor_time: IReactorTime
@@ -87,6 +87,7 @@ class World:
     mail: Any = None
     host: Any = None
     programs: Any = None
+    power: Any = None
 
     def make_system(self, *, commit: Callable[[Sequence[Any]], None] | None = None,
                     encode_every: int = 0) -> ActorSystem:

@@ -4,7 +4,8 @@ Theory: the advertiser keeps the latest form of each ad of its process.  A chang
 the same ad within :data:`COALESCE_S` seconds together; what has not been told for ``interval_s`` seconds is told again
 (so that it does not expire; an ad that its daemon makes anew that often is not told twice), and everything whenever a
 collector's link comes up (so that a collector that was restarted knows everything again within moments); and everything
-is withdrawn when the daemon stops.  Who asks the daemon itself (``QueryAds`` to its advertiser) is told the same.
+is withdrawn when the daemon stops, but for what a machine that goes to sleep leaves behind.  Who asks the daemon itself
+(``QueryAds`` to its advertiser) is told the same.
 
 Use, from any actor of the process::
 
@@ -48,6 +49,7 @@ class Advertise:
         ad: the ad (read at once, the caller may change it later) or its wire form.
         private: what only negotiators may see.
         name, my_address: of an ad in its wire form, where the teller knows them; else they are read there.
+        lasting: it stays at the collector when the daemon stops: its machine sleeps.
     """
 
     ad_kind: AdKind
@@ -55,6 +57,7 @@ class Advertise:
     private: ClassAd | bytes = b""
     name: str = ""
     my_address: str = ""
+    lasting: bool = False
 
 
 @attrs.frozen
@@ -78,6 +81,7 @@ class _Told:
     ad: bytes
     private: bytes
     sent_s: float = -1.0
+    lasting: bool = False
 
 
 class Advertiser(Actor):
@@ -121,7 +125,8 @@ class Advertiser(Actor):
         """Withdraw everything."""
         by_kind: dict[tuple[AdKind, str], list[str]] = {}
         for (kind, _), told in self.ads.items():
-            by_kind.setdefault((kind, told.my_address), []).append(told.name)
+            if not told.lasting:
+                by_kind.setdefault((kind, told.my_address), []).append(told.name)
         for (kind, my_address), names in by_kind.items():
             self._invalidate(kind, tuple(names), my_address)
 
@@ -150,11 +155,11 @@ class Advertiser(Actor):
         key = (message.ad_kind, ad_key(message.ad_kind, name, schedd_name))
         told = self.ads.get(key)
         if told is None:
-            self.ads[key] = told = _Told(name, my_address, data, private)
+            self.ads[key] = told = _Told(name, my_address, data, private, lasting=message.lasting)
         elif told.ad == data and told.private == private:
             return
         else:
-            told.ad, told.private, told.my_address = data, private, my_address
+            told.ad, told.private, told.my_address, told.lasting = data, private, my_address, message.lasting
         self._waiting.add(key)
         wait_s = told.sent_s + COALESCE_S - self._clock_s()
         if not self.context.has_timer("flush"):

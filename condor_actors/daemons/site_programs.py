@@ -41,9 +41,9 @@ SITE_PROGRAMS = "site-programs"
 NOBODY = "nobody"
 
 
-def site_edge(config: Config, world: World) -> SitePrograms:
-    """What runs programs of the site for the daemon of this configuration."""
-    mark = f"{config.path('RUN')}/{config.needed_text('LOCALNAME')}"
+def site_edge(config: Config, world: World, part: str = "") -> SitePrograms:
+    """What runs programs of the site for the daemon of this configuration; ``part``: for one thing of several."""
+    mark = f"{config.path('RUN')}/{config.needed_text('LOCALNAME')}{part and f'/{part}'}"
     return world.programs or PosixSitePrograms(world.reactor_time, mark, lambda: account_for_programs(config))
 
 

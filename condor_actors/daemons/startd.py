@@ -35,6 +35,7 @@ from condor_actors.daemons.measures import Measure, counted
 from condor_actors.daemons.run_questions import RunQuestions
 from condor_actors.daemons.site_programs import SiteHost, site_edge
 from condor_actors.daemons.startd_actor import FinishClaims, NewSlotSettings, StartdActor, VacateAll
+from condor_actors.daemons.startd_power import power_edge
 from condor_actors.daemons.startd_settings import (
     container_attributes,
     inventories,
@@ -46,6 +47,7 @@ from condor_actors.daemons.startd_settings import (
     startd_name,
 )
 from condor_actors.machine.containers.probe import ContainerProbe
+from condor_actors.machine.power.plugin import Power
 from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.machine.run.confinement import wanted_parts
 from condor_actors.machine.run.plugin_query import PluginQuery
@@ -70,6 +72,7 @@ class Startd:
     Attributes:
         system, name: of every daemon.
         claims: the claim file; readings: the host; starters: the starter host's process.
+        power: puts the machine to sleep.
         history: answers questions about runs that have ended here.
         last_hello: the living starter host's introduction, idleness: what sensors have said, both for a rebuilt actor.
         resting: fires when the last claim is over, while the startd stops.
@@ -92,6 +95,7 @@ class Startd:
         self._methods = ",".join(self._plugins.table.methods)
         self.benchmarks = Benchmarks(config.list_of("BENCHMARKS_JOBLIST") if world.readings is None else (),
                                      world.reactor_time)
+        self.power: Power = world.power or power_edge(config, world)
         self.starters: StarterHosts = world.processes or StarterProcess(
             config.path("RUN"), config.path("LOG") / "StarterHostLog.err", world.reactor_time)
         spool = config.path("SPOOL")
@@ -99,6 +103,7 @@ class Startd:
         self.claims: Claims = world.stores.open_claims(path) if world.stores is not None else ClaimFile(path)
         self.system = world.make_system(commit=self.claims.commit)
         self.poll_s = config.seconds("POLLING_INTERVAL")
+        self.collectors = collector_nodes(config)
         self.last_hello: Delivery | None = None
         self.idleness = Idleness()
         self.history = RunQuestions(config)
@@ -127,7 +132,7 @@ class Startd:
     def start(self) -> None:
         """Spawn the actors."""
         interval_s = self.config.seconds("UPDATE_INTERVAL")
-        self.system.spawn(ADVERTISER, lambda: Advertiser(collector_nodes(self.config), interval_s))
+        self.system.spawn(ADVERTISER, lambda: Advertiser(self.collectors, interval_s))
         self.system.spawn("startd", lambda: StartdActor(self), inbox_limit=10_000)
         self.system.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, self.ad()))
         self._probe.start()
@@ -182,6 +187,7 @@ class Startd:
         resting, self.resting = self.resting, Deferred()
         self._probe.stop()
         self.site.programs.close()
+        self.power.close()
         if self._starter_pid:
             self.starters.stop(self._starter_pid, fast=False)
             self._starter_pid = 0

@@ -9,6 +9,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd
+from condor_actors.cores.startd.hibernation import AskPower, FallAsleep, SleepOver, SleepTold, TellSleep
 from condor_actors.cores.startd.slots import SlotSettings
 from condor_actors.cores.startd.startd_events import (
     Benchmarked,
@@ -24,6 +25,7 @@ from condor_actors.cores.startd.startd_events import (
 )
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Withdraw
 from condor_actors.daemons.run_questions import sight_of
+from condor_actors.daemons.startd_power import confirm, known_power
 from condor_actors.effects import Effect
 from condor_actors.machine.sensors.readings import IdleNow
 from condor_actors.messages.admin import IdleReading
@@ -76,6 +78,7 @@ class StartdActor(Actor):
     def started(self) -> None:
         """Take up former claims, take the first readings."""
         claims = self.startd.claims
+        self.startd.power.close()  # an actor that has crashed may have begun to put the machine to sleep
         self.context.perform(self.core.start(claims.records, self.context.now_s(), getattr(claims, "facts", {})))
         if self.startd.sensors is not None:
             self.startd.sensors.start(self.context.system.clock, self._sensed, lambda: self.core.starter.pid)
@@ -224,6 +227,7 @@ class StartdActor(Actor):
         if self.startd.sensors is not None:
             self.startd.sensors.stop()
         self.startd.benchmarks.stop()
+        self.startd.power.close()
 
     def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
         """Advertise, and mind the starter host."""
@@ -231,7 +235,8 @@ class StartdActor(Actor):
             slot = effect.slot
             private = ClassAd({"Name": slot.name, "Capability": slot.capability}).to_bytes()
             self.context.tell(Address("", ADVERTISER), Advertise(
-                AdKind.SLOT, slot.ad.to_bytes(), private, name=slot.name, my_address=self.core.settings.address))
+                AdKind.SLOT, slot.ad.to_bytes(), private, name=slot.name, my_address=self.core.settings.address,
+                lasting=not self.core.is_awake))
         elif isinstance(effect, Hide):
             self.context.tell(Address("", ADVERTISER), Withdraw(AdKind.SLOT, effect.name))
         elif isinstance(effect, NeedStarter):
@@ -243,8 +248,25 @@ class StartdActor(Actor):
             self.startd.benchmarks.stop()
         elif isinstance(effect, EndStartd):
             self.startd.end(effect.how)
+        elif isinstance(effect, (AskPower, TellSleep, FallAsleep)):
+            self._sleep(effect)
         else:
             super().perform_own(effect, delivery)
+
+    def _sleep(self, effect: AskPower | TellSleep | FallAsleep) -> None:
+        """What it takes to put the machine to sleep."""
+        startd, context = self.startd, self.context
+        if isinstance(effect, AskPower):
+            known = context.as_turn(lambda states, method, problem: self.decide(known_power(states, method, problem)))
+            context.after_commit(lambda: startd.power.ask(known))
+        elif isinstance(effect, TellSleep):
+            number = effect.number
+            confirm(context, startd.collectors, [slot.ad.to_bytes() for slot in self.core.slots],
+                    int(self.core.settings.update_interval_s), lambda problem: self.decide(SleepTold(number, problem)))
+        else:
+            number, state = effect.number, f"S{effect.level}"
+            over = context.as_turn(lambda problem: self.decide(SleepOver(number, problem)))
+            context.after_commit(lambda: startd.power.sleep(state, over))
 
     def need_starter(self) -> None:
         """One that lives says hello by itself; else start one, a little later after each failure."""

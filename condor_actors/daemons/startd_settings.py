@@ -80,7 +80,9 @@ def slot_settings(config: Config) -> SlotSettings:
         console_slots=config.integer("SLOTS_CONNECTED_TO_CONSOLE"), weight=_weight(config),
         rounding=_rounding(config), worklife=expression(config, "CLAIM_WORKLIFE"),
         offline=offline_units(config), reserved_disk_kib=config.integer("RESERVED_DISK") * 1024,
-        tells_all=config.is_debugged("STARTD"))
+        hibernate=expression(config, "HIBERNATE"), unhibernate=expression(config, "UNHIBERNATE"),
+        hibernate_check_s=config.seconds("HIBERNATE_CHECK_INTERVAL"),
+        sleeps_unwakeable=config.boolean("HIBERNATION_OVERRIDE_WOL"), tells_all=config.is_debugged("STARTD"))
 
 
 def _weight(config: Config) -> str:

@@ -15,9 +15,9 @@ from condor_actors.wire.blocking import connect
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire, a_wire
 from tests.harness.proc_files import proc_file
 from tests.integration.test_power import heard_by, mac_of, packets
-from tests.pool_fixture import until
+from tests.pool_fixture import PersonalPool, fresh_folder, until
 
-pytestmark = NEED_NAMESPACES
+needs_namespaces = pytest.mark.parametrize((), [pytest.param(marks=NEED_NAMESPACES)])
 
 CONFIG = """
 DAEMON_LIST = $(DAEMON_LIST) ROOSTER
@@ -58,6 +58,7 @@ def asleep(manager: Machine, *wanted: str) -> list[str]:
     return done.stdout.split() if done.returncode == 0 else []
 
 
+@needs_namespaces
 def test_a_job_wakes_a_machine_that_sleeps(there: tuple[Wire, Machine, Machine], tmp_path: Path) -> None:
     _, manager, sleeper = there
     mac = mac_of(sleeper)
@@ -75,3 +76,61 @@ def test_a_job_wakes_a_machine_that_sleeps(there: tuple[Wire, Machine, Machine],
     assert asleep(manager, "MachineLastMatchTime")[0].isdecimal()
     log = manager.dir / "log"
     assert any("sleeper.trio is woken" in path.read_text() for path in log.glob("Rooster*"))
+
+
+# ---- a machine that goes to sleep by itself
+
+PUT_TO_SLEEP = """#!/bin/sh
+# Asleep: until a packet comes, here a file.
+if [ "$1" = ad ]; then echo 'HibernationSupportedStates = "S3"'; echo 'HibernationMethod = "test"'; exit 0; fi
+echo "$@" >> {place}/orders
+while [ ! -e {place}/packet ]; do sleep 0.1; done
+rm {place}/packet
+"""
+WAKE = """#!/bin/sh
+grep -q '^HibernationState = "S3"' && touch {place}/packet
+"""
+SLEEPY = """
+DAEMON_LIST = $(DAEMON_LIST) ROOSTER
+ROOSTER_INTERVAL = 1
+ROOSTER_WAKEUP_CMD = {place}/wake
+HIBERNATION_PLUGIN = {place}/put_to_sleep
+HIBERNATION_OVERRIDE_WOL = true
+HIBERNATE_CHECK_INTERVAL = 1
+HIBERNATE = ifThenElse(State == "Unclaimed", "RAM", "NONE")
+"""
+
+
+@pytest.fixture(scope="module")
+def sleepy() -> Iterator[PersonalPool]:
+    with fresh_folder() as folder:
+        place = folder / "site"
+        place.mkdir()
+        place.chmod(0o777)
+        for name, text in (("put_to_sleep", PUT_TO_SLEEP), ("wake", WAKE)):
+            (place / name).write_text(text.format(place=place))
+            (place / name).chmod(0o755)
+        made = PersonalPool(folder, slots=2, config=SLEEPY.format(place=place))
+        yield made
+        made.stop()
+
+
+def power_of(pool: PersonalPool) -> set[str]:
+    done = pool.tool("condor_status", "-af:,", "HibernationState", "Offline")
+    return set(done.stdout.splitlines()) if done.returncode == 0 else set()
+
+
+def test_a_pool_whose_only_machine_sleeps_runs_a_job(sleepy: PersonalPool) -> None:
+    place = sleepy.folder / "site"
+    until((place / "orders").exists, "the machine to be put to sleep")
+    assert (place / "orders").read_text() == "set S3\n"
+    assert power_of(sleepy) == {"S3, true"}
+    sleepy.submit("executable = /bin/echo\narguments = awake\noutput = out\ntransfer_executable = false\n"
+                  "should_transfer_files = yes\nlog = job.log\nqueue\n")
+    sleepy.wait()
+    assert (sleepy.work / "out").read_text() == "awake\n"
+    until(lambda: power_of(sleepy) == {"NONE, undefined"}, lambda: f"it is awake: {power_of(sleepy)}")
+    assert (place / "orders").read_text() == "set S3\n", "a machine that was woken stays awake for an hour"
+    log = (sleepy.dir / "log" / "StartdLog").read_text()
+    assert "every slot wants S3" in log
+    assert "the machine is awake again" in log

@@ -55,8 +55,7 @@ _GROUPS: Final = (
     (r"JOB_ROUTER.*", False, "jobs are changed by transforms of the schedd", "Use JOB_TRANSFORM_NAMES."),
     (r"DEDICATED_.*|PARALLELSCHEDULINGGROUP|OPENMPI.*", True, "no MPI is shipped, and gangs are claimed "
      "from all machines alike", "Set DedicatedScheduler and RANK on the machines that are for gangs first."),
-    (r"HIBERNAT.*|ROOSTER.*|UNHIBERNATE|LINUX_HIBERNATION.*|OFFLINE_.*", True, "machines are not put to sleep",
-     "Those that sleep are woken: docs/power.md."),
+    (r"HIBERNAT.*|ROOSTER.*|OFFLINE_.*", True, "it is not in force", "See docs/power.md."),
     (r".*_CRON_.*", True, "programs of the site do not measure what a job uses of a resource",
      "What they print is shown as it is (STARTD_CRON_JOBLIST)."),
     (r"BENCHMARKS_.*", True, "the machine's speed is measured by the pool's own program",

@@ -22,6 +22,8 @@ OWN = frozenset({
     "requirements", "withinresourcelimits", "slotweight", "loadavg", "condorloadavg", "totalloadavg",
     "totalcondorloadavg", "keyboardidle", "consoleidle", "claimworklife", "lastbenchmark", "start", "rank",
     "authenticatedidentity", "lastheardfrom", "machineresources", "availablesince", "availabilitymean",
+    "offline", "unhibernate", "canhibernate", "hibernationlevel", "hibernationstate", "hibernationmethod",
+    "hibernationsupportedstates", "machinelastmatchtime",
     "expectedavailability", "screenlocked", "clockmin", "clockday", "diskfree",
 })
 """Names that the startd or the collector writes, some only now and then."""

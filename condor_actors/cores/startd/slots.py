@@ -57,6 +57,9 @@ class SlotSettings:
         reserved_disk_kib: what has to stay free on the disk (RESERVED_DISK).
         tells_all: whether also jobs that begin and end on a claim, and what changes nothing, are logged.
         offline: devices that are not given out (OFFLINE_MACHINE_RESOURCE_<NAME>), by resource.
+        hibernate: how deep the machine may sleep, over a slot's ad (HIBERNATE); hibernate_check_s: how often that is
+            asked, 0: never; unhibernate: when it wants to be woken (UNHIBERNATE); sleeps_unwakeable: whether it sleeps
+            also where no network card can wake it.
         worklife: seconds for which a claim takes new jobs, over slot and job (CLAIM_WORKLIFE); None, below 0: no limit.
     """
 
@@ -77,6 +80,10 @@ class SlotSettings:
     weight: str = "Cpus"
     rounding: Mapping[str, Expr] = attrs.field(factory=dict)
     worklife: Expr | None = None
+    hibernate: Expr | None = None
+    hibernate_check_s: float = 0.0
+    unhibernate: Expr | None = None
+    sleeps_unwakeable: bool = False
     reserved_disk_kib: int = 0
     tells_all: bool = False
     offline: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
@@ -347,6 +354,10 @@ class Slots:
         instead = self.settings.start_instead
         if instead is not None:
             ad["Start"] = instead
+        if self.settings.hibernate_check_s and self.settings.unhibernate is not None:
+            ad["Unhibernate"] = self.settings.unhibernate
+        elif "unhibernate" in ad.own:
+            del ad["Unhibernate"]
         return OwnerPolicy(expressions, ad, instead)
 
     # ---- what always holds

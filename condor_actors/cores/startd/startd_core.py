@@ -10,6 +10,7 @@ claim_leases        claims are renewed and given back; schedds are asked about t
 starter_reports     what the starter host says of claims and runs
 draining            the machine is emptied
 owner_state         readings, pauses, what owners are told
+hibernation         the machine is put to sleep
 slot_controller     brings events to a slot; decisions are :mod:`owner_policy`'s
 slot_publisher      sends ads that have changed
 ==================  ================================================================================================
@@ -29,6 +30,14 @@ from condor_actors.cores.startd.claims.claim_granting import ClaimGranting
 from condor_actors.cores.startd.claims.claim_index import ClaimIndex
 from condor_actors.cores.startd.claims.claim_leases import SCHEDD_ACTOR, ClaimLeases
 from condor_actors.cores.startd.draining import DrainControl, Draining
+from condor_actors.cores.startd.hibernation import (
+    Hibernation,
+    HibernationDue,
+    PowerKnown,
+    SleepOver,
+    SleepState,
+    SleepTold,
+)
 from condor_actors.cores.startd.idleness import Idleness
 from condor_actors.cores.startd.owner_state import OwnerState
 from condor_actors.cores.startd.slot_controller import SlotController
@@ -94,6 +103,8 @@ class StartdCore:
         self._reports = StarterReports(turn, index, self.starter, controller, publisher, self._leases, self._granting)
         self._drain = DrainControl(turn, slots, index, controller, publisher, self.draining, birth)
         self.owner = OwnerState(turn, slots, index, controller, publisher, self.idleness, self.draining, settings)
+        self._hibernation = Hibernation(turn, slots, index, publisher, self.draining)
+        self._granting.may_be_claimed = self._hibernation.may_be_claimed
         self._table = self._steps()
 
     def _steps(self) -> dict[type, Callable[[Any, Any], None]]:
@@ -119,6 +130,9 @@ class StartdCore:
             Probed: self.owner.probed,
             SiteAdsTold: self.owner.site_ads_told,
             Observed: self.owner.observe,
+            PowerKnown: self._hibernation.known,
+            SleepTold: self._power,
+            SleepOver: self._power,
             Answer: self._answered,
             TimerFired: self._timer,
         }
@@ -150,6 +164,7 @@ class StartdCore:
             self._controller.reevaluate(slot)
             self._publisher.changed(slot, urgent=True)
         self._drain.go_on()
+        self._hibernation.begin()
         self._turn.do(SetTimer("heartbeat", self.settings.update_interval_s))
         return self._turn.end()
 
@@ -157,6 +172,7 @@ class StartdCore:
         """Policy or attributes have changed: evaluate and show everything again."""
         self._turn.begin(now_s)
         self.owner.reevaluate()
+        self._hibernation.begin()
         self._publisher.all_changed(urgent=True)
         return self._turn.end()
 
@@ -184,6 +200,11 @@ class StartdCore:
         return self._claims.slots
 
     @property
+    def is_awake(self) -> bool:
+        """Whether the machine neither sleeps nor is about to."""
+        return self._hibernation.state is SleepState.AWAKE
+
+    @property
     def opening(self) -> frozenset[str]:
         """The claims that the starter host has still to open."""
         return frozenset(self._claims.opening)
@@ -201,6 +222,7 @@ class StartdCore:
         """
         self.slots.validate()
         self._claims.validate(self.slots)
+        self._hibernation.validate()
 
     # ---- steps that concern several parts
 
@@ -247,6 +269,10 @@ class StartdCore:
         else:
             self._granting.opened(what, answer.message)
 
+    def _power(self, event: Any, what: SleepTold | SleepOver) -> None:
+        """News of a sleep."""
+        self._hibernation.handle(what)
+
     def _vacate(self, event: Delivery, message: admin.VacateSlots) -> None:
         wanted = set(message.slots)
         count = 0
@@ -271,6 +297,8 @@ class StartdCore:
             self._turn.do(SetTimer("heartbeat", self.settings.update_interval_s))
         elif key == "kept":
             self._leases.ask_schedds()
+        elif key == "hibernate":
+            self._hibernation.handle(HibernationDue())
         elif key == "pause":
             self._turn.do(Note("the owner's pause is over"))
             self.owner.end_pause()

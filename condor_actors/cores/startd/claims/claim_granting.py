@@ -80,6 +80,8 @@ class ClaimGranting:
         self._waiting: list[Delivery] = []
         """Requests that wait for a starter host."""
         controller.claim_over = self._claim_over
+        self.may_be_claimed: Callable[[], bool] = lambda: True
+        """Asked before anything is granted: whether the machine does not sleep."""
 
     # ---- asking
 
@@ -191,6 +193,8 @@ class ClaimGranting:
         """The share the job would get, or why none: things may have changed since the match."""
         if slot.machine.draining:
             return "the machine is being drained"
+        if not self.may_be_claimed():
+            return "the machine goes to sleep"
         if self._controller.pause is not None:
             return "the owner of the machine has paused the pool there"
         if slot.partitionable and not slot.machine.claimable:
