@@ -356,3 +356,20 @@ def test_matches_are_dated_in_the_ads_of_machines_that_sleep_alone(net: LocalNet
     ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("slot2@m").to_bytes()))
     ask(net, probe, sleeping("slot2@m"))
     assert matched(net, probe)[1] == [], "it was awake: that match is history"
+
+
+def test_what_a_machine_leaves_behind_when_it_goes_to_sleep_is_not_withdrawn(
+        net: LocalNetwork, spool: dict[str, str]) -> None:
+    collector_with(net, spool)
+    system = net.system("<m:1>")
+    system.spawn(ADVERTISER, lambda: Advertiser((NODE,), 300.0))
+    probe = net.probe(system)
+    asleep, awake = (slot(name, Machine="m", Offline=True) for name in ("slot1@m", "slot2@m"))
+    probe.tell(LOCAL, Advertise(AdKind.SLOT, asleep, lasting=True))
+    probe.tell(LOCAL, Advertise(AdKind.SLOT, awake, lasting=True))
+    probe.tell(LOCAL, Advertise(AdKind.SLOT, slot("slot2@m")))
+    net.run(1.0)
+    system.stop_actor(ADVERTISER)
+    net.run(0.1)
+    reader = net.probe(net.system("<t:1>"))
+    assert names(ask(net, reader, QueryAds(ad_kind=AdKind.SLOT))) == ["slot1@m"]

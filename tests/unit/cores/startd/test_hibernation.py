@@ -206,7 +206,7 @@ def test_only_a_machine_that_can_be_woken_sleeps_unless_that_is_overruled(
     assert shown(startd, "CanHibernate") is sleeps
     look(startd)
     assert bool(told(startd)) is sleeps
-    assert sleeps or "no network card could wake it" in notes(startd)
+    assert ("no network card could wake it" in notes(startd)) is not sleeps
 
 
 def test_a_state_that_the_machine_has_not_is_named() -> None:
