@@ -4,6 +4,7 @@
  */
 #include "described.h"
 #include "inotify.h"
+#include "ipc.h"
 #include "sockets.h"
 
 #include <fcntl.h>
@@ -155,6 +156,7 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
     case FILE_EVENT:
         return eventfd((unsigned)d->offset, EFD_CLOEXEC | EFD_NONBLOCK | (d->flags & EFD_SEMAPHORE));
     case FILE_EPOLL: return epoll_create1(EPOLL_CLOEXEC);
+    case FILE_IPC: return eventfd(0, EFD_CLOEXEC);
     case FILE_TIMER:
         real = timerfd_create((int)d->offset, TFD_CLOEXEC | TFD_NONBLOCK);
         if (real >= 0 && d->content_size == sizeof setting) {
@@ -302,6 +304,8 @@ static long adopt_files(struct work *w, struct reader *r, struct file **files, c
             result = socket_filled(files[i], pairs, &copy, contents[i], files, count);
         if (copy.kind == FILE_INOTIFY && !known[i])
             result = inotify_filled(s, files[i]->inotify, &copy, contents[i], files, count);
+        if (copy.kind == FILE_IPC)
+            result = ipc_filled(s, contents[i], copy.content_size);
     }
     free(described);
     free(contents);
@@ -321,6 +325,8 @@ static long adopt_entries(struct session *s, struct reader *r, struct file **fil
             return -EPROTO;
         if ((files[one.file]->kind == FILE_RECORDS) != (one.descriptor >= FIRST_LOCKED))
             return -EPROTO; /* what locks are taken by may be written where the program may only read */
+        if (files[one.file]->kind == FILE_IPC)
+            return -EPROTO;
         file_keep(files[one.file]);
         if (one.descriptor < MAX_FILES) {
             close_entry(s, one.descriptor);

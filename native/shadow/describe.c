@@ -6,11 +6,13 @@
  */
 #include "described.h"
 #include "inotify.h"
+#include "ipc.h"
 #include "sockets.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -158,6 +160,7 @@ static ssize_t content_of(struct work *w, struct list *list, struct file *file, 
     case FILE_EVENT: d->offset = fdinfo_value(file->real, "eventfd-count:", "%llx"); return 0;
     case FILE_EPOLL: return epoll_content(list, file, to, room);
     case FILE_INOTIFY: return watches_content(w, list, file->inotify, to, room);
+    case FILE_IPC: return ipc_described(w->session->ipc, to, room);
     case FILE_TIMER:
         d->offset = fdinfo_value(file->real, "clockid:", "%llu");
         if (timerfd_gettime(file->real, &setting) < 0)
@@ -208,7 +211,7 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     if (missing)
         return missing;
     const int seals = nameless ? fcntl(file->real, F_GET_SEALS) : -1;
-    const size_t room = nameless || file->inotify ? MAX_NAMELESS : MAX_CONTENT;
+    const size_t room = nameless || file->inotify || file->kind == FILE_IPC ? MAX_NAMELESS : MAX_CONTENT;
     struct described_file d = {.kind = nameless ? FILE_TEXT : file->kind, .end = file->end, .sparse = nameless,
                                .wants_nonblocking = file->wants_nonblocking,
                                .number = nameless ? (uint32_t)(seals + 1) : file->number, .flags = file->flags,
@@ -234,6 +237,20 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     }
     free(content);
     return size < 0 ? size : 0;
+}
+
+/* A family's semaphores and message queues are in its first process's description. False: there is no room. */
+static bool note_ipc(struct session *s, struct list *list)
+{
+    if (s->root != s || !s->ipc)
+        return true;
+    struct file *file = file_new(eventfd(0, EFD_CLOEXEC), O_RDWR);
+    if (!file)
+        return false;
+    file->kind = FILE_IPC;
+    const bool fits = note_hidden(list, file);
+    file_drop(file);
+    return fits;
 }
 
 /* The file of a descriptor, a handle or a place among the locked ones. */
@@ -269,6 +286,7 @@ long serve_describe(struct work *w)
     bool fits = true;
     for (uint32_t i = 0; i < list->count && fits; i++)
         fits = gather_hidden(list->files[i], note_hidden, list);
+    fits = fits && note_ipc(s, list);
     head.files = list->count;
     head.umask = umask(0);
     umask(head.umask);

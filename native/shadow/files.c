@@ -127,6 +127,7 @@ void close_all(struct session *s)
 {
     spans_leave(s);
     records_forget(s); /* before others read in a pipe that this process has ended */
+    ipc_process_ended(s);
     for (int i = 0; i < MAX_FILES; i++) {
         struct file *file = s->entries[i].file;
         if (file && file->late_error)

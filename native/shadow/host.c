@@ -45,6 +45,7 @@ void end_family(struct session *root)
     drop_spares(root);
     adopted_forget(root); /* what members brought after the first one's end */
     network_end(root);
+    ipc_end(root);
     journal_close(root, root->state == SHADOW_EXITED && !root->task.journal_outlives);
     tell(root, SHADOW_ENDED, 0, 0, NULL);
 }

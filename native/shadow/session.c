@@ -48,6 +48,7 @@ static void drop_work(struct work *w)
         free(w->wait);
     if (w->held)
         close(w->held - 1);
+    ipc_leave(w);
     free(w->payload);
     free(w);
 }
@@ -103,7 +104,8 @@ static void cancel(struct session *s, uint16_t id)
             bool partly = (w->head.call == __NR_write || w->head.call == __NR_sendmsg) && w->progress;
             *place = w->next;
             w->out_used = 0;
-            answer(w, partly ? (long)w->progress : -EINTR);
+            long done = w->ipc ? serve(w) : PARKED; /* others may have done it meanwhile */
+            answer(w, done != PARKED ? done : partly ? (long)w->progress : -EINTR);
             drop_work(w);
             return;
         }
@@ -135,8 +137,10 @@ static void take_request(struct session *s, const struct request *head, uint8_t 
         return;
     }
     long result = serve(&w);
-    if (result == PARKED && !park(&w))
+    if (result == PARKED && !park(&w)) {
         result = -ENOMEM;
+        ipc_leave(&w);
+    }
     if (s->plan)
         plan_learn(&w, result);
     if (result != PARKED && !s->over)

@@ -46,7 +46,8 @@ struct file {
 
 enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, FILE_TIMER, FILE_TEXT, FILE_SOCKET,
        FILE_RECORDS, /* no descriptor's: the session locks records by it, see records.c */
-       FILE_INOTIFY };
+       FILE_INOTIFY,
+       FILE_IPC /* no descriptor's: semaphores and message queues, in a checkpoint */ };
 
 struct entry {
     struct file *file;
@@ -84,6 +85,7 @@ struct work {
     bool cancelled;
     bool made_now; /* openat: the file was not there before */
     size_t progress;
+    struct ipc_wait *ipc; /* its place in a line, see ipc.h; NULL: it has none */
     int held; /* openat: one more than the descriptor of a pipe's end while the other is waited for; 0 none */
     struct work *next;
 };
@@ -163,6 +165,7 @@ struct session {
     uint32_t processes;          /* in the last image */
     struct adopted *adopted;     /* files that members share, until all are back */
     struct network *network;     /* NULL: there was no socket yet */
+    struct ipc *ipc;             /* NULL: no semaphore and no message queue */
     atomic_uint inotifies, watches; /* of the root: what the family has of them */
     atomic_int untold;    /* of the root: events that the host has not taken yet */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
@@ -251,6 +254,11 @@ void open_standard(struct session *s);
 bool records_enter(struct session *s, struct locked *place, struct file *file);
 void records_closed(struct session *s, const struct file *file);
 void records_forget(struct session *s);
+
+/* ipc.c */
+void ipc_leave(struct work *w);
+void ipc_process_ended(struct session *s);
+void ipc_end(struct session *root);
 
 /* open_calls.c */
 long check_proc(int real, int flags);

@@ -3,8 +3,8 @@
 In the gate the inputs are the same each time: what earlier searches kept (fuzz/frames), each call and operation with
 arguments at the edges of their types (fuzz/extremes.py), what images say of their open files, sound and hostile
 (fuzz/descriptions.py), what the members of a family say of themselves
-(fuzz/families.py), what is done with sockets (fuzz/sockets.py) and watches (fuzz/watches.py), mutants of the kept ones
-made with a fixed dice, and a coverage-guided search of a fixed length from a fixed number.  ``make fuzz`` searches for
+(fuzz/families.py), what is done with sockets (fuzz/sockets.py), watches (fuzz/watches.py), semaphores and message
+queues (fuzz/queues.py), mutants of the kept ones made with a fixed dice, and a coverage-guided search of a fixed length from a fixed number.  ``make fuzz`` searches for
 a minute, the soak from a fresh number and for long; ``CONDOR_KEEP_FRAMES=1`` copies what it finds worth keeping to
 fuzz/frames.  The harness confines itself (an empty root directory, no rights) and works in a folder of its own.  That
 the inputs reach the shadow's code is counted in a build of its own.
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.fuzz import descriptions, extremes, families, journals, sockets, watches
+from tests.native.fuzz import descriptions, extremes, families, journals, queues, sockets, watches
 from tests.native.fuzz.building import HERE, Unbuildable, build_fuzzer, make_table, may_mount, search, shadow_sources
 
 KEPT = HERE / "frames"
@@ -111,13 +111,13 @@ def kept_frames() -> dict[str, bytes]:
 
 
 def seeds() -> dict[str, bytes]:
-    return {**descriptions.seeds(), **families.seeds(), **sockets.seeds(), **watches.seeds()}
+    return {**descriptions.seeds(), **families.seeds(), **sockets.seeds(), **watches.seeds(), **queues.seeds()}
 
 
 def fixed_inputs() -> dict[str, bytes]:
     """Return every input but mutants, by name."""
     return {**kept_frames(), **dict(extremes.inputs()), **dict(descriptions.inputs()),
-            **dict(families.inputs()), **dict(sockets.inputs()), **dict(watches.inputs())}
+            **dict(families.inputs()), **dict(sockets.inputs()), **dict(watches.inputs()), **dict(queues.inputs())}
 
 
 def written(folder: Path, cases: dict[str, bytes]) -> list[str]:

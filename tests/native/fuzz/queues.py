@@ -1,0 +1,145 @@
+"""What a program does with semaphores and message queues, and what images say of them, sound and hostile, as frames.
+
+See native/shadow/ipc.h and moved_ipc.c.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from tests.native.fuzz.descriptions import DESCRIBE, ENTRY, File, adopt, changed, description, file
+from tests.native.fuzz.extremes import EDGES, LOWEST, MODES, frame, prologue
+
+SEMGET, SEMCTL, SEMOP, MSGGET, MSGSND, MSGRCV, MSGCTL, CANCEL, EXIT = 64, 66, 220, 68, 69, 70, 71, 1001, 1002
+RMID, SET, STAT, INFO, GETPID, GETVAL, GETALL, GETNCNT, GETZCNT, SETVAL, SETALL = 0, 1, 2, 3, 11, 12, 13, 14, 15, 16, 17
+SEM_STAT, SEM_INFO, SEM_STAT_ANY, MSG_STAT, MSG_INFO, MSG_STAT_ANY, COUNT = 18, 19, 20, 11, 12, 13, 1 << 20
+CREATE, EXCLUSIVE, NO_WAIT, UNDO, CUT, EXCEPT, COPY = 0o1000, 0o2000, 0o4000, 0x1000, 0o10000, 0o20000, 0o40000
+KIND = 11
+OBJECT, USED, STEP = struct.Struct("<iiIIIIq"), struct.Struct("<qII"), 1 << 15
+QUEUE, MESSAGE = struct.Struct("<qqQiiQ"), struct.Struct("<qQ")
+MOST_OBJECTS = 1024
+
+
+def operated(*operations: tuple[int, int, int], of: int = 0, slot: int = 7, timeout_ns: int = -1) -> bytes:
+    """Return a request to do OPERATIONS, each a semaphore, what is added, and flags."""
+    payload = b"".join(struct.pack("<HhH", at, by & 0x7FFF if by >= 0 else by, flags) for at, by, flags in operations)
+    return frame(SEMOP, (of, 0, len(operations), timeout_ns), payload, slot)
+
+
+def sent(kind: int, text: bytes, flags: int = 0, slot: int = 7, queue: int = 0) -> bytes:
+    return frame(MSGSND, (queue, 0, len(text), flags), struct.pack("<q", kind) + text, slot)
+
+
+def received(kind: int, flags: int = 0, slot: int = 7, room: int = 100, queue: int = 0) -> bytes:
+    return frame(MSGRCV, (queue, 0, room, kind, flags), slot=slot)
+
+
+def limited(most: int) -> bytes:
+    """Return a request that gives the first queue room for MOST bytes."""
+    return frame(MSGCTL, (0, SET), struct.pack("<iIIIIHHIQQ", 0, 0, 0, 0, 0, 0o600, 0, 0, 0, 0).ljust(88, b"\0")
+                 + struct.pack("<Q", most).ljust(32, b"\0"))  # fmt: skip
+
+
+def of_semaphores() -> bytes:
+    """Return what makes sets, waits in each way, is told of them, is saved, and ends."""
+    make = frame(SEMGET, (77, 3, CREATE | 0o600)) + frame(SEMGET, (77, 3, CREATE | EXCLUSIVE)) + frame(SEMGET, (77, 4, 0))
+    waits = operated((0, -1, UNDO), slot=8) + operated((1, 0, 0), slot=9) + operated((0, -1, 0), slot=10, timeout_ns=1)
+    told = b"".join(frame(SEMCTL, (0, 0, command)) for command in (
+        STAT, INFO, GETPID, GETVAL, GETALL, GETNCNT, GETZCNT, SEM_STAT, SEM_INFO, SEM_STAT_ANY, COUNT, 99))  # fmt: skip
+    change = frame(SEMCTL, (0, 0, SETALL), struct.pack("<3H", 2, 0, 5)) + frame(SEMCTL, (0, 2, SETVAL, 1))
+    back = frame(SEMGET, (0, 2, 0o600)) + frame(SEMCTL, (1, 0, RMID)) + frame(SEMCTL, (0, 0, SET), bytes(104))
+    last = operated((2, 3, UNDO), (2, -1, UNDO)) + operated((2, 32766, 0)) + operated((0, -9, NO_WAIT), (0, -9, 0))
+    return (make + operated((1, 4, 0)) + waits + told + frame(CANCEL, (10,)) + operated((1, -4, 0)) + change + back
+            + operated((0, -9, 0), slot=11) + last + frame(DESCRIBE, (1 << 20,)))  # fmt: skip
+
+
+def of_queues() -> bytes:
+    """Return what makes a queue, waits in each way, is told of it, is saved, and ends."""
+    make = frame(MSGGET, (88, CREATE | 0o600)) + frame(MSGGET, (88, 0)) + frame(MSGGET, (89, 0))
+    hand = received(4, slot=8) + received(-3, slot=9) + received(5, EXCEPT, slot=10) + received(9, slot=12, room=1)
+    sends = sent(4, b"four") + sent(2, b"two") + sent(5, b"stays") + sent(6, b"six") + sent(9, b"long") + sent(9, b"")
+    full = limited(6) + sent(7, b"waits", slot=11) + sent(7, b"not", NO_WAIT) + received(0, COPY | NO_WAIT) + received(0)
+    told = b"".join(frame(MSGCTL, (0, command)) for command in (STAT, INFO, MSG_STAT, MSG_INFO, MSG_STAT_ANY, 99))
+    takes = received(LOWEST, NO_WAIT, room=1) + received(LOWEST, NO_WAIT | CUT, room=1) + received(1, NO_WAIT)
+    return (make + hand + sends + full + told + takes + sent(3, b"saved") + sent(1, b"", slot=13) + limited(20_000)
+            + frame(DESCRIBE, (1 << 20,)) + received(77, slot=14) + sent(0, b"none"))  # fmt: skip
+
+
+def an_object(number: int, key: int, numbers: tuple[int, ...] = ()) -> bytes:
+    return OBJECT.pack(*(numbers or (number, key, 0, 0, 0, 0o600, 1)))
+
+
+def a_set(base: bytes, values: tuple[int, ...] = (1, 2), undone: tuple[int, ...] = (4242,), head: tuple[int, ...] = ()
+          ) -> bytes:  # fmt: skip
+    pairs = b"".join(struct.pack("<ii", value, 5) for value in values)
+    undo = b"".join(struct.pack(f"<i{len(values)}h", pid, *(1 for _ in values)) for pid in undone)
+    return base + USED.pack(*(head or (1, len(values), len(undone)))) + pairs + undo
+
+
+def a_queue(base: bytes, messages: tuple[tuple[int, bytes], ...] = ((1, b"one"), (2, b"")), head: tuple[int, ...] = ()
+            ) -> bytes:  # fmt: skip
+    texts = b"".join(MESSAGE.pack(kind, len(text)) + text for kind, text in messages)
+    return base + QUEUE.pack(*(head or (1, 1, 16384, 5, 6, len(messages)))) + texts
+
+
+SETS = (a_set(an_object(0, 77)), a_set(an_object(3 * STEP + 1, 0), (0, 7, 9), ()))
+QUEUES = (a_queue(an_object(0, 88)), a_queue(an_object(2, 0), ()))
+
+
+def kept(sets: tuple[bytes, ...] = SETS, queues: tuple[bytes, ...] = QUEUES, head: tuple[int, ...] = ()) -> File:
+    """Return a described family's objects; the second set's place was used three times before."""
+    used = struct.pack(f"<{2 * MOST_OBJECTS}H", 0, 3, *[0] * (2 * MOST_OBJECTS - 2))
+    counts = struct.pack("<II", *(head or (len(sets), len(queues))))
+    return file(KIND, content=counts + used + b"".join(sets) + b"".join(queues))
+
+
+def brought(one: File, entries: list[tuple[int, int, int]] | None = None) -> bytes:
+    return adopt(description([one], entries=entries or []))
+
+
+def seeds() -> dict[str, bytes]:
+    """Return what a search should begin with, by name."""
+    ended = frame(EXIT, (0, 0)) + operated((0, 1, 0)) + sent(1, b"late") + received(0)
+    heard = received(0) + frame(SEMCTL, (0, 0, GETALL)) + frame(DESCRIBE, (1 << 20,))
+    return {"semaphores": prologue() + of_semaphores() + ended, "queues": prologue() + of_queues() + ended,
+            "described queues": prologue() + brought(kept()) + heard + brought(kept())}  # fmt: skip
+
+
+def hostile() -> Iterator[bytes]:
+    """Yield requests with one number at an edge, and images that say what cannot be."""
+    for edge in EDGES:
+        ready = frame(SEMGET, (0, 2, 0o600)) + frame(MSGGET, (0, 0o600))
+        yield ready + b"".join(frame(SEMCTL, (0, edge, command, edge)) for command in range(21))
+        yield ready + b"".join(frame(call, (edge, 0, edge, edge, edge), bytes(18)) for call in (SEMOP, MSGSND, MSGRCV))
+        yield ready + b"".join(frame(MSGCTL, (0, command), bytes(120)) for command in (edge, SET, MSG_STAT, RMID, RMID))
+        yield ready + operated((edge & 0xFFFF, 1, edge & 0xFFFF), timeout_ns=edge) + received(edge, edge, room=edge)
+    yield frame(SEMGET, (0, 2, 0o600)) + operated(*((0, 1, UNDO) for _ in range(500))) + frame(SEMCTL, (0, 0, SETALL), b"12")
+    yield b"".join(frame(SEMGET, (0, 32000, 0)) for _ in range(3)) + b"".join(frame(MSGGET, (0, 0)) for _ in range(1025))
+    for numbers in changed((0, 77, 0, 0, 0, 0o600, 1), "iiIIIIq"):
+        yield brought(kept((a_set(an_object(0, 0, numbers)),), (a_queue(an_object(0, 0, numbers)),)))
+    for numbers in changed((1, 2, 1), "qII"):
+        yield brought(kept((a_set(an_object(0, 77), head=numbers),)))
+    for numbers in changed((1, 1, 16384, 5, 6, 2), "qqQiiQ"):
+        yield brought(kept(queues=(a_queue(an_object(0, 77), head=numbers),)))
+    for numbers in changed((2, 2), "II"):
+        yield brought(kept(head=numbers))
+    yield brought(kept((SETS[0], SETS[0])))
+    yield brought(kept((a_set(an_object(0, 77), undone=(5, 5)),)))
+    yield brought(kept((a_set(an_object(0, 77), (-1, 40000)),)))
+    for kind, text in ((0, b"none"), (-1, b"x"), (1, bytes(8193))):
+        yield brought(kept(queues=(a_queue(an_object(0, 88), ((kind, text),)),)))
+    yield brought(kept(), [(3, 0, 0)])
+    whole = description([kept()], entries=[])
+    for end in range(len(whole) - 2 * ENTRY.size - 300, len(whole), 3):
+        yield adopt(whole[:end])
+
+
+def inputs() -> Iterator[tuple[str, bytes]]:
+    """Yield a name and an input for each number that can be wrong."""
+    together = list(hostile())
+    groups = seeds()
+    groups |= {f"hostile {at}": prologue() + b"".join(together[at : at + 8]) for at in range(0, len(together), 8)}
+    for name, data in groups.items():
+        for mode in range(MODES) if not name.startswith("hostile") else (0, 7):
+            yield f"queues {name} {mode}", data + bytes((mode - len(data)) % MODES)

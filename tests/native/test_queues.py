@@ -1,0 +1,87 @@
+"""System V semaphores and message queues: what a program hears of them is the native thing, also when it is moved."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from .chain import Chain
+from .conftest import Compile, finished, tool
+from .test_conformance import AWAY, NATIVE, run
+
+
+@pytest.mark.parametrize(("rest_ms", "links", "pause_s"), [(2, 0, 0.0), (60, 8, 0.1), (30, 12, 0.02)])
+def test_what_a_program_hears_is_the_native_thing(
+    rest_ms: int, links: int, pause_s: float, compiled: Compile, tmp_path: Path
+) -> None:
+    command = [compiled("queues"), str(rest_ms)]
+    native, here = tmp_path / "native", tmp_path / "here"
+    native.mkdir()
+    here.mkdir()
+    done = subprocess.run(command, cwd=native, capture_output=True, check=True, stdin=subprocess.DEVNULL)
+    life = Chain(command, here, seed=links).live(links, pause_s)
+    assert life.output.decode() == done.stdout.decode()
+    assert life.status == 0
+    assert bool(life.links) == bool(links)
+
+
+def test_arguments_that_are_wrong_are_refused_as_natively(compiled: Compile, tmp_path: Path) -> None:
+    command = [compiled("queues"), "arguments"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert finished(tool("run", "--", *command), tmp_path)[:2] == (0, done.stdout)
+
+
+def test_there_is_an_end_to_how_many_there_are(tmp_path: Path) -> None:
+    """Queues, semaphores, and bytes of messages."""
+    code = (
+        "import ctypes, errno\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        "made = []\n"
+        "while (one := c.msgget(0, 0o600)) >= 0: made.append(one)\n"
+        "print(len(made), errno.errorcode[ctypes.get_errno()])\n"
+        "letter = ctypes.create_string_buffer(b'\\1' + bytes(8191 + 8))\n"
+        "sent = 0\n"
+        "while sent < 5000 and not c.msgsnd(made[sent % 1024], letter, 8192 - sent % 2 * 8192, 0o4000): sent += 1\n"
+        "print(sent < 5000, errno.errorcode[ctypes.get_errno()])\n"
+        "for one in made: c.msgctl(one, 0, None)\n"
+        "print(c.semget(0, 32000, 0o600) >= 0, c.semget(0, 32000, 0o600) >= 0, c.semget(0, 1537, 0o600),"
+        " errno.errorcode[ctypes.get_errno()], c.semget(0, 1536, 0o600) >= 0)\n"
+    )
+    assert finished(tool("run", "--", sys.executable, "-c", code), tmp_path)[:2] == (
+        0, b"1024 ENOSPC\nTrue EAGAIN\nTrue True -1 ENOSPC True\n")
+
+
+@pytest.mark.skipif(shutil.which("ipcmk") is None, reason="needs ipcmk, ipcs and ipcrm")
+def test_the_commands_for_them_see_the_familys_own(tmp_path: Path) -> None:
+    """Those of the machine are not told: the number of one that is there is another one's here, or none."""
+    script = "ipcmk -S 3 -p 600 >/dev/null && ipcmk -Q -p 640 >/dev/null && ipcs -s | tail -n +4 && ipcs -q | tail -n +4"
+    made = subprocess.run(["ipcmk", "-Q"], capture_output=True, check=True, text=True).stdout.split()[-1]
+    try:
+        status, output, _ = finished(tool("run", "--", "/bin/sh", "-c", f"{script}; ipcrm -amsg; ipcrm -asem; ipcs -s -q"), tmp_path)
+    finally:
+        subprocess.run(["ipcrm", "-q", made], check=True)
+    lines = [line.split()[3:] for line in output.decode().splitlines() if line.startswith("0x")]
+    assert (status, lines) == (0, [["600", "3"], ["640", "0", "0"]])
+
+
+def test_the_mode_decides_what_a_program_may_do(tmp_path: Path) -> None:
+    """But for user 0: so it is done as nobody."""
+    code = (
+        "import ctypes, errno\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        "queue, kept = c.msgget(0, 0o200), c.semget(0, 1, 0o400)\n"
+        "letter = ctypes.create_string_buffer(b'\\1' + bytes(15))\n"
+        "print(c.msgsnd(queue, letter, 1, 0), c.msgrcv(queue, letter, 1, 0, 0), errno.errorcode[ctypes.get_errno()])\n"
+        "print(c.semctl(kept, 0, 12), c.semctl(kept, 0, 16, 1), errno.errorcode[ctypes.get_errno()])\n"
+        "print(c.msgctl(queue, 0, None), c.semctl(kept, 0, 0))\n"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        ways = [run(how, ["/usr/bin/python3", "-c", code], Path(name) / "work") for how in (NATIVE, AWAY)]
+    assert ways == [["0 -1 EACCES", "0 -1 EACCES", "0 0"]] * 2
