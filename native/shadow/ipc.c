@@ -196,7 +196,7 @@ void ipc_over(struct ipc_wait *wait, long result)
         return;
 }
 
-/* What became of it. Whoever calls this has the family's lock. */
+/* What became of it. The caller has the family's lock. */
 long ipc_waited(struct work *w)
 {
     struct ipc_wait *wait = w->ipc;

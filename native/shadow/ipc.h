@@ -3,8 +3,8 @@
  * They are the family's own: its keys and numbers mean nothing to any kernel and to no other program, as do the addresses
  * of its sockets.  One lock guards all of a family's.
  *
- * Who has to wait stands in line at the object.  Whoever changes the object does what those in line asked for, as far as
- * that is possible now, and tells them, as the kernel does it; so nobody comes between a change and who waited for it.
+ * Who has to wait stands in line at the object.  A process that changes the object does what those in line asked for, as
+ * far as that is possible now, and tells them, as the kernel does it; so nobody comes between a change and who waited for it.
  */
 #ifndef CONDOR_IPC_H
 #define CONDOR_IPC_H
