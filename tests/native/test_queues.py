@@ -60,10 +60,10 @@ def test_there_is_an_end_to_how_many_there_are(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("ipcmk") is None, reason="needs ipcmk, ipcs and ipcrm")
 def test_the_commands_for_them_see_the_familys_own(tmp_path: Path) -> None:
     """Those of the machine are not told: the number of one that is there is another one's here, or none."""
-    script = "ipcmk -S 3 -p 600 >/dev/null && ipcmk -Q -p 640 >/dev/null && ipcs -s | tail -n +4 && ipcs -q | tail -n +4"
+    script = "ipcmk -S 3 -p 600 && ipcmk -Q -p 640 && ipcs -s && ipcs -q; ipcrm -amsg; ipcrm -asem; ipcs -s -q"
     made = subprocess.run(["ipcmk", "-Q"], capture_output=True, check=True, text=True).stdout.split()[-1]
     try:
-        status, output, _ = finished(tool("run", "--", "/bin/sh", "-c", f"{script}; ipcrm -amsg; ipcrm -asem; ipcs -s -q"), tmp_path)
+        status, output, _ = finished(tool("run", "--", "/bin/sh", "-c", script), tmp_path)
     finally:
         subprocess.run(["ipcrm", "-q", made], check=True)
     lines = [line.split()[3:] for line in output.decode().splitlines() if line.startswith("0x")]

@@ -43,7 +43,7 @@ def limited(most: int) -> bytes:
 
 def of_semaphores() -> bytes:
     """Return what makes sets, waits in each way, is told of them, is saved, and ends."""
-    make = frame(SEMGET, (77, 3, CREATE | 0o600)) + frame(SEMGET, (77, 3, CREATE | EXCLUSIVE)) + frame(SEMGET, (77, 4, 0))
+    make = b"".join(frame(SEMGET, (77, *how)) for how in ((3, CREATE | 0o600), (3, CREATE | EXCLUSIVE), (4, 0)))
     waits = operated((0, -1, UNDO), slot=8) + operated((1, 0, 0), slot=9) + operated((0, -1, 0), slot=10, timeout_ns=1)
     told = b"".join(frame(SEMCTL, (0, 0, command)) for command in (
         STAT, INFO, GETPID, GETVAL, GETALL, GETNCNT, GETZCNT, SEM_STAT, SEM_INFO, SEM_STAT_ANY, COUNT, 99))  # fmt: skip
@@ -59,7 +59,8 @@ def of_queues() -> bytes:
     make = frame(MSGGET, (88, CREATE | 0o600)) + frame(MSGGET, (88, 0)) + frame(MSGGET, (89, 0))
     hand = received(4, slot=8) + received(-3, slot=9) + received(5, EXCEPT, slot=10) + received(9, slot=12, room=1)
     sends = sent(4, b"four") + sent(2, b"two") + sent(5, b"stays") + sent(6, b"six") + sent(9, b"long") + sent(9, b"")
-    full = limited(6) + sent(7, b"waits", slot=11) + sent(7, b"not", NO_WAIT) + received(0, COPY | NO_WAIT) + received(0)
+    full = limited(6) + sent(7, b"waits", slot=11) + sent(7, b"not", NO_WAIT)
+    full += received(0, COPY | NO_WAIT) + received(0)
     told = b"".join(frame(MSGCTL, (0, command)) for command in (STAT, INFO, MSG_STAT, MSG_INFO, MSG_STAT_ANY, 99))
     takes = received(LOWEST, NO_WAIT, room=1) + received(LOWEST, NO_WAIT | CUT, room=1) + received(1, NO_WAIT)
     return (make + hand + sends + full + told + takes + sent(3, b"saved") + sent(1, b"", slot=13) + limited(20_000)
@@ -114,8 +115,9 @@ def hostile() -> Iterator[bytes]:
         yield ready + b"".join(frame(call, (edge, 0, edge, edge, edge), bytes(18)) for call in (SEMOP, MSGSND, MSGRCV))
         yield ready + b"".join(frame(MSGCTL, (0, command), bytes(120)) for command in (edge, SET, MSG_STAT, RMID, RMID))
         yield ready + operated((edge & 0xFFFF, 1, edge & 0xFFFF), timeout_ns=edge) + received(edge, edge, room=edge)
-    yield frame(SEMGET, (0, 2, 0o600)) + operated(*((0, 1, UNDO) for _ in range(500))) + frame(SEMCTL, (0, 0, SETALL), b"12")
-    yield b"".join(frame(SEMGET, (0, 32000, 0)) for _ in range(3)) + b"".join(frame(MSGGET, (0, 0)) for _ in range(1025))
+    up = operated(*((0, 1, UNDO) for _ in range(500)))
+    yield frame(SEMGET, (0, 2, 0o600)) + up + frame(SEMCTL, (0, 0, SETALL), b"12")
+    yield frame(SEMGET, (0, 32000, 0)) * 3 + frame(MSGGET, (0, 0)) * (MOST_OBJECTS + 1)
     for numbers in changed((0, 77, 0, 0, 0, 0o600, 1), "iiIIIIq"):
         yield brought(kept((a_set(an_object(0, 0, numbers)),), (a_queue(an_object(0, 0, numbers)),)))
     for numbers in changed((1, 2, 1), "qII"):
