@@ -17,7 +17,8 @@ MARK = "<!-- submit commands -->"
 OPTIONS_MARK = "<!-- options -->"
 ASK_AND_ACT = ("condor_q", "condor_status", "condor_history", "condor_rm", "condor_hold", "condor_release",
                "condor_vacate_job", "condor_who", "condor_userprio", "condor_prio", "condor_qedit", "condor_reschedule",
-               "condor_transform_ads", "condor_wait", "condor_tail", "condor_config_val", "condor_now")
+               "condor_transform_ads", "condor_wait", "condor_userlog", "condor_tail", "condor_config_val",
+               "condor_now")
 """The commands whose options are compared with the manual's."""
 REFERENCE_MARK = "<!-- command reference -->"
 PARAMETERS_MARK = "<!-- parameters of HTCondor -->"

@@ -39,7 +39,7 @@ EXAMPLES: dict[str, str] = {
         -hold-codes; -io; -idle; -run; -stream-results; -totals; -version; -wide; -aaf Owner; -analyze;
         -better-analyze; -better-analyze:summary; -machine {host} -better-analyze; -mconstraint true -better-analyze;
         -slotads {slots} -better-analyze; -userprios {users} -better-analyze; -nouserprios -better-analyze;
-        -reverse-analyze; -verbose -better-analyze
+        -reverse-analyze; -verbose -better-analyze; -unmatchable; 1 -unmatchable -batch
         """,
     "condor_status": _FORMS.replace("ClusterId", "Name").replace("Owner", "Name").replace(":jlh", ":lh") + """;
         -debug; -help; -diagnose; -absent; -ads {slots}; -annex cloud; -any; -avail; -claimed; -cod; -collector;
@@ -99,6 +99,10 @@ EXAMPLES: dict[str, str] = {
     "condor_wait": """
         -help; -version; -debug {done_log}; -status {done_log}; -echo {done_log}; -wait 5 {done_log};
         -num 1 {done_log}; 1 -allevents -wait 1 {done_log}
+        """,
+    "condor_userlog": """
+        -help; -version; -total {done_log}; -raw {done_log}; -debug {done_log}; -evict {done_log}; -j 1 {done_log};
+        -all {done_log}; -hostname {done_log}
         """,
     "condor_tail": """
         -help; -version; 1 -pool {central} -name {schedd} {spare}; 1 -name {schedd} {spare}; 1 -debug {spare};

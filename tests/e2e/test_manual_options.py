@@ -161,6 +161,36 @@ def test_run_time_is_that_of_the_last_run_or_of_all(call: Call, tmp_path: Path) 
     assert [line.split()[-1] for line in table if " ann " in line] == ["6"]
 
 
+def test_jobs_that_no_machine_would_take(call: Call, tmp_path: Path) -> None:
+    common = 'Owner = "ann"\nJobStatus = 1\nQDate = 1\nCmd = "x"\n'
+    ads, slots = tmp_path / "ads", tmp_path / "slots"
+    ads.write_text("\n".join(
+        f"ClusterId = 1\nProcId = {proc}\nRequestCpus = {cpus}\nRequirements = TARGET.Cpus >= RequestCpus\n{common}"
+        for proc, cpus in enumerate((9, 1, 2, 8, 3))))
+    slots.write_text('MyType = "Machine"\nName = "s"\nState = "Claimed"\nCpus = 2\nStart = true\n'
+                     "Requirements = START\n\n"
+                     'MyType = "Machine"\nName = "t"\nCpus = 4\nStart = TARGET.ProcId > 9\nRequirements = START\n')
+    words = ("condor_q", "-jobads", str(ads), "-slotads", str(slots), "-unmatchable")
+    assert call(*words, "-af", "ProcId")[1].split() == ["0", "3", "4"]
+    assert call(*words, "-limit", "2", "-af", "ProcId")[1].split() == ["0", "3"]
+    assert [ad["ProcId"] for ad in json.loads(call(*words, "-json")[1])] == [0, 3, 4]
+    assert "3 jobs; 0 completed, 0 removed, 3 idle" in call(*words, "-totals")[1]
+    assert call(*words, "-better-analyze")[1].splitlines()[1:] == ["1.0", "1.3", "1.4"]
+    assert call(*words, "-mconstraint", 'Name == "t"', "-af", "ProcId")[1].split() == ["0", "1", "2", "3", "4"]
+    table = call(*words)[1]
+    assert [line.split()[0] for line in table.splitlines() if " ann " in line] == ["1.0", "1.3", "1.4"]
+
+
+def test_the_reasons_of_held_jobs_are_counted(call: Call, pool: PersonalPool) -> None:
+    cluster = pool.submit("executable = /bin/true\nhold = true\nqueue 2\n")
+    try:
+        (line,) = call("condor_q", str(cluster), "-hold-codes")[1].splitlines()[-1:]
+        assert line.split()[1:4] == ["15/0", "2", f"{cluster}.0"]
+        assert line.endswith(" submitted on hold at user's request")
+    finally:
+        pool.run("condor_rm", str(cluster))
+
+
 def test_ads_are_compared_with_those_of_a_file(call: Call, tmp_path: Path) -> None:
     for name, slots in (("before", "ab"), ("now", "bc")):
         ads = [f'MyType = "Machine"\nName = "{slot}"\nMachine = "{slot}"\n' for slot in slots]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -52,6 +52,10 @@ class Verdict:
 def analyze(answer: Answer) -> Iterator[str]:
     """The analysis of the jobs asked for, as text."""
     question = answer.question
+    if question.is_unmatchable:
+        yield answer.header().rstrip("\n").lstrip("\n") + "\n"
+        yield from (f"{job.get_int('ClusterId')}.{job.get_int('ProcId')}\n" for job in answer.ads())
+        return
     slots = _slots(answer)
     jobs = list(answer.ads())
     yield answer.header().rstrip("\n").lstrip("\n") + "\n"
@@ -67,6 +71,20 @@ def analyze(answer: Answer) -> Iterator[str]:
     for job in jobs:
         yield _in_plain_words(job, answers)
         yield from _job(job, slots, question.is_verbose)
+
+
+def unmatchable(answer: Answer, jobs: Iterable[ClassAd]) -> Iterator[ClassAd]:
+    """Of some jobs those that no machine would take, were it free."""
+    slots = _slots(answer)
+    return (job for job in jobs if not any(_matches(job, slot) for slot in slots))
+
+
+def _matches(job: ClassAd, slot: ClassAd) -> bool:
+    return job.get_bool("Requirements", False, slot) and _takes(slot, job)
+
+
+def _takes(slot: ClassAd, job: ClassAd) -> bool:
+    return slot.get_bool("Requirements", True, job) and slot.get_bool("Start", True, job)
 
 
 def _in_plain_words(job: ClassAd, answers: JobAnswers) -> str:
@@ -112,7 +130,7 @@ def _verdict(job: ClassAd, slots: Sequence[ClassAd]) -> tuple[Verdict, list[Clas
     for slot in slots:
         if not job.get_bool("Requirements", False, slot):
             verdict.job_refuses += 1
-        elif not slot.get_bool("Requirements", True, job) or not slot.get_bool("Start", True, job):
+        elif not _takes(slot, job):
             verdict.slot_refuses += 1
             refusing.append(slot)
         else:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from copy import copy
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
@@ -96,6 +97,14 @@ class Answer:
 
     def ads(self, projection: Sequence[str] = ()) -> Iterator[ClassAd]:
         """The jobs asked for."""
+        if not self.question.is_unmatchable:
+            return self._jobs(projection)
+        from condor_actors.tools.analysis.job_analysis import unmatchable
+
+        return islice(unmatchable(self, self._jobs()), self.question.limit or None)
+
+    def _jobs(self, projection: Sequence[str] = ()) -> Iterator[ClassAd]:
+        """The same, whether a machine would take them or not."""
         if self._held is not None or self.there is None:
             yield from self._filtered(self._held or [])
             return
@@ -116,10 +125,14 @@ class Answer:
         def from_cursor(cursor: str) -> QueryJobs:
             return QueryJobs(
                 source=self._source(), ids=tuple(question.ids), owner=self.owner, constraint=self.constraint,
-                projection=tuple(projection), limit=question.limit, cursor=cursor)
+                projection=tuple(projection), limit=self._limit(), cursor=cursor)
 
         for page in self.there.ask_on(from_cursor(""), lambda page: from_cursor(page.cursor) if page.cursor else None):
             yield from page.ads
+
+    def _limit(self) -> int:
+        """How many jobs the query gives; 0: all, as it does where those that a machine would take are left out."""
+        return 0 if self.question.is_unmatchable else self.question.limit
 
     def _source(self) -> str:
         if self.question.is_autoclusters:
@@ -132,7 +145,7 @@ class Answer:
         fitting = ad_output.fitting((ad for ad in ads if ad_output.is_named(ad, self.question.ids)), self.constraint)
         for count, ad in enumerate(fitting, 1):
             yield ad
-            if count == self.question.limit:
+            if count == self._limit():
                 return
 
     def _only_owner(self) -> str:
@@ -170,7 +183,7 @@ class Answer:
         from condor_actors.tools.printing import formats
 
         attributes = self.question.attributes
-        if self._held is None:
+        if self._held is None and not self.question.is_unmatchable:
             time_of = b"" if self._source() != "queue" else b"\nServerTime = %d" % self._now_s
             texts: Iterator[bytes] = (text + time_of for text in self._texts(attributes))
             if self.question.form == "long":
@@ -205,7 +218,7 @@ class Answer:
     def _totals_only(self) -> int:
         from condor_actors.tools.printing import queue_views
 
-        if self.there is None or self.question.ids or self.constraint:
+        if self.there is None or self.question.ids or self.constraint or self.question.is_unmatchable:
             query = queue_views.count_by_status(self.ads(("JobStatus",)))
         else:
             query = dict(self._totals(self.owner).mine)
@@ -250,8 +263,8 @@ class Answer:
         return queue_views.header(self.there.name, self.there.address, time.time())
 
     def _is_batch(self) -> bool:
-        if self.question.is_batch is not None:
-            return self.question.is_batch
+        if self.question.is_batch is not None or self.question.is_unmatchable:
+            return bool(self.question.is_batch)
         return self.config.boolean("CONDOR_Q_DASH_BATCH_IS_DEFAULT") and not self.question.view
 
     def _table(self) -> int:

@@ -5,7 +5,6 @@ Looks at nothing but the log.  **Source**: the manual, condor_wait.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -30,8 +29,6 @@ FLAGS = (
     Flag("log", 1, 1),
     Flag("event-id", 8, 1, colon=True),
 )
-
-_USAGE = re.compile(r"Usr (\d{1,6}) (\d\d):(\d\d):(\d\d), Sys (\d{1,6}) (\d\d):(\d\d):(\d\d)")
 
 
 @attrs.define
@@ -129,6 +126,7 @@ class Oversized:
 
     def take(self, event: Event) -> None:
         """Count the end of a job."""
+        from condor_actors.userlog.allocations import cpu_s_of
         from condor_actors.userlog.event_facts import facts_of
 
         if self._requests.jobs < self.MOST:
@@ -141,18 +139,6 @@ class Oversized:
         """A sentence; empty: the requests suit."""
         said = self._requests.advice()
         return f"{'They' if self._requests.jobs > 1 else 'It'} {said}." if said else ""
-
-
-
-
-def cpu_s_of(usage: str) -> float:
-    """The seconds of ``Usr 0 00:00:09, Sys 0 00:00:01``; of what is none, 0."""
-    found = _USAGE.match(usage)
-    if found is None:
-        return 0.0
-    days, hours, minutes, seconds, *system = (int(part) for part in found.groups())
-    return float((days + system[0]) * 86400 + (hours + system[1]) * 3600 + (minutes + system[2]) * 60
-                 + seconds + system[3])
 
 
 class _Watch:

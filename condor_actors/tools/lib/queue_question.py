@@ -34,7 +34,7 @@ FLAGS = (
     Flag("reverse-analyze", 3, colon=True), Flag("run", 1), Flag("slotads", 2, 1),
     Flag("stream-results", 2, idle="-long, -json, -af and -format always print jobs as they arrive"),
     Flag("submitter", 1, 1), Flag("totals", 3),
-    Flag("unmatchable", 2, idle="the analysis always says when no machine fits"),
+    Flag("unmatchable", 2),
     Flag("user", 4, 1), Flag("userlog", 1, 1),
     Flag("userprios", 5, 1, refused="the analysis does not weigh users' priorities; condor_userprio -inputfile shows "
                                     "the file"),
@@ -65,6 +65,7 @@ class Question(ad_output.AdQuestion):
     is_autoclusters: bool = False
     is_factories: bool = False
     is_sets: bool = False
+    is_unmatchable: bool = False
     name: str = ""
     pool: str = ""
     address: str = ""
@@ -113,6 +114,8 @@ def understand(given: Sequence[Given]) -> Question:
                                   or question.job_file or question.form == "analyze"):
         raise ToolError("Error: -factory cannot be combined with -autocluster, -batch, -run, -hold, -analyze, "
                         "-jobads or -userlog")
+    if question.is_unmatchable and (question.is_no_jobs or question.is_batch):
+        raise ToolError("Error: -unmatchable cannot be combined with -autocluster, -factory, -jobset or -batch")
     if question.is_autoclusters and (question.view or question.is_batch or question.log_file or question.job_file):
         raise ToolError("Error: -autocluster cannot be combined with -batch, -run, -hold, -jobads or -userlog")
     return question
@@ -150,7 +153,7 @@ def _more(question: Question, item: Given, value: str) -> None:
         question.form = "analyze"
         question.is_summary = "sum" in item.qualifier
         question.is_reverse = "rev" in item.qualifier or name == "reverse-analyze"
-    elif name in ("wide", "verbose"):
+    elif name in ("wide", "verbose", "unmatchable"):
         setattr(question, f"is_{name}", True)
     elif name in ("name", "pool", "machine"):
         setattr(question, name, value)

@@ -426,7 +426,8 @@ def attributes_of(view: str) -> tuple[str, ...]:
     common = ("ClusterId", "ProcId", "Owner", "JobStatus", "QDate")
     return {
         "run": (*common, *_TIMES, "RemoteHost"),
-        "hold": (*common, "EnteredCurrentStatus", "HoldReasonCode", "HoldReasonSubCode", "HoldReason"),
+        **dict.fromkeys(("hold", "hold-codes"), (*common, "EnteredCurrentStatus", "HoldReasonCode",
+                                                 "HoldReasonSubCode", "HoldReason")),
         "idle": (*common, "JobUniverse", "RequestCpus", "RequestMemory", "NumShadowStarts", "LastRemoteHost",
                  "MemoryUsage", "ImageSize"),
         "grid": (*common, "GridResource", "GridJobStatus", "GridJobId"),

@@ -67,6 +67,8 @@ these attributes.""",
             "hold": "those on hold, with the reasons",
             "hold-codes": "those on hold, with the reasons' numbers",
             "idle": "those that wait",
+            "unmatchable": "those that no machine would take, even if it were free; with -better-analyze their numbers "
+                           "alone",
             "io": "with what they read and wrote at home",
             "grid": "those that were handed to other batch systems",
             "dag": "as trees of their workflows",

@@ -27,6 +27,28 @@ alone, read the log as it is.""",
     operands="files",
     reads_configuration=False,
 )
+USERLOG = Description(
+    name="condor_userlog",
+    purpose="show how long machines worked for the jobs of event logs",
+    synopsis=("[options] LOG ...",),
+    text="""Shows each time for which a machine was given to a job of the event logs, with the part of it that counted
+towards the job's end (good time: all of it, or what had been saved when it was interrupted) and the processor time of
+that; then the sums for each machine and each job. Goodput is good time over wall time, Util. processor time over good
+time. Reads nothing but the logs, as text or as XML.""",
+    source="jobs.userlog:FLAGS",
+    options={"Options": {
+        "total": "only the sums",
+        "raw": "only the single times, without a heading",
+        "evict": "only those that ended with an eviction",
+        "j JOB": "only those of a cluster, or of a job",
+        "all": "those of all jobs: the default, and the opposite of -j and -evict",
+        "hostname": "the names of machines instead of their addresses",
+    }},
+    exit_status="0; 1 when a LOG cannot be read or is no event log.",
+    see_also=("condor_wait(1)", "condor_history(1)", "condor_summary(1)"),
+    operands="files",
+    reads_configuration=False,
+)
 TRANSFER_DATA = Description(
     name="condor_transfer_data",
     purpose="fetch the results of spooled jobs",
@@ -165,4 +187,4 @@ that the job may use at home: below its folder, and where +LimitDirectoryAccess 
     see_also=("condor_submit(1)", "condor_ssh_to_job(1)"),
     reads_configuration=False,
 )
-PAGES = (WAIT, TRANSFER_DATA, TAIL, SSH_TO_JOB, TRANSFORM_ADS, CHECKPOINT, COMPILE, CHIRP)
+PAGES = (WAIT, USERLOG, TRANSFER_DATA, TAIL, SSH_TO_JOB, TRANSFORM_ADS, CHECKPOINT, COMPILE, CHIRP)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.tools.jobs.wait import cpu_s_of
+from condor_actors.userlog.allocations import cpu_s_of
 
 END = """005 (001.{proc:03}.000) 2026-11-21 09:10:00 Job terminated.
 \t(1) Normal termination (return value {status})
