@@ -19,6 +19,10 @@ class RequestCycle:
     LEVEL: ClassVar[str] = "WRITE"
 
 
+MOST_LIMITS = 4096
+"""Letters of a job's ConcurrencyLimits, which go into the ad of its slot."""
+
+
 @message
 @attrs.frozen(kw_only=True)
 class NegotiateRequests:

@@ -75,6 +75,33 @@ def test_jobs_whose_reasons_no_message_takes_are_held(pool: PersonalPool) -> Non
     fell(pool)
 
 
+def test_jobs_of_large_ads_keep_nobody_from_the_queue_or_the_history(pool: PersonalPool) -> None:
+    """The ads of two fit no message together; one that fits none is not taken, and cannot be edited into."""
+    large = 'executable = /bin/true\nlog = large.log\n+A1 = "' + "x" * 280_000 + '"\nqueue 2\n'
+    cluster = pool.submit(large.replace("queue", "hold = true\nqueue"))
+    assert pool.run("condor_q", "-all", "-l").count('A1 = "xxxxxx') == 2
+    edits = [pool.tool("condor_qedit", f"{cluster}.0", f"B{number}", '"' + "y" * 100_000 + '"') for number in range(2)]
+    assert [done.returncode for done in edits] == [1, 1]
+    pool.run("condor_qedit", f"{cluster}.0", "B0", '"y"')
+    done = pool.tool("condor_submit", stdin=large.replace("queue 2", '+A2 = "' + "x" * 100_000 + '"\nqueue 1'))
+    assert (done.returncode, "the ad of a job has at most 300 KiB" in done.stderr) == (1, True), done.stderr
+    pool.run("condor_release", str(cluster))
+    pool.wait("large.log")
+    assert pool.run("condor_history", str(cluster), "-l").count('A1 = "xxxxxx') == 2
+    fell(pool)
+
+
+def test_limits_that_no_slots_ad_holds_are_no_match(pool: PersonalPool) -> None:
+    """They were one again and again, and the slot was nobody else's meanwhile."""
+    submitted(pool, f"{LONG}concurrency_limits_expr = {MANY}\n", "limits")
+    log = pool.dir / "log" / "ScheddLog"
+    until(lambda: "ConcurrencyLimits have 600,000 letters" in log.read_text(), "the reason")
+    pool.submit("executable = /bin/true\nlog = beside.log\nqueue\n")
+    pool.wait("beside.log")
+    assert "was not granted" not in log.read_text()
+    pool.run("condor_rm", "-all")
+
+
 def fell(pool: PersonalPool) -> None:
     """No daemon fell over any of it."""
     logs = {path: path.read_text(errors="replace") for path in (pool.dir / "log").rglob("*") if path.is_file()}

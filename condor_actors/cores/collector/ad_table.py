@@ -24,11 +24,13 @@ from condor_actors.classads import ClassAd, Expr, is_true
 from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.cores.collector.pool_totals import PoolTotals
 from condor_actors.messages.advertise import AdChange, AdKind, AdsPage
-from condor_actors.messages.codec import PAGE_BYTES
+from condor_actors.messages.pages import MOST_AD_BYTES, AdPage
 
 __all__ = ["PRIVATE_ATTRIBUTES", "AdRecord", "AdTable", "TooManyAds", "ad_key"]
 
 ADS_PER_PAGE = 4000
+MOST_NAME = 1024
+"""Letters of an ad's name."""
 MOST_GONE = 1000
 """Records that are gone and still listed, beside as many as are there."""
 PRIVATE_ATTRIBUTES = frozenset({"capability", "claimid", "claimids", "childclaimids", "pairedclaimid", "transferkey"})
@@ -133,6 +135,9 @@ class AdTable:
         key = ad_key(ad_kind, ad.get_str("Name"), ad.get_str("ScheddName"))
         if not key:
             raise ValueError(f"an ad of kind {ad_kind.value} without a Name")
+        if len(key) > MOST_NAME or len(data) + len(private) > MOST_AD_BYTES:
+            raise ValueError(f"an ad has at most {MOST_AD_BYTES >> 10} KiB, and its name {MOST_NAME} letters: "
+                             f"that of {key[:60]!r} has {len(data) + len(private):,} bytes, its name {len(key):,}")
         if any(name in ad.own for name in PRIVATE_ATTRIBUTES):
             for name in PRIVATE_ATTRIBUTES & ad.own.keys():
                 del ad[name]
@@ -260,19 +265,19 @@ class AdTable:
             TooCostly: the constraint takes more than it may, whatever the ad.
         """
         after = int(cursor) if cursor else 0
-        found: list[bytes] = []
-        size = 0
+        found = AdPage()
+        last = cursor
         meter = Meter("the constraint", constraint)
         for looked_at, record in enumerate(self._from(ad_kind, after), start=1):
             if constraint is None or is_true(constraint.evaluate(record.ad)):
-                text = record.ad.project(projection).to_bytes() if projection else record.text()
-                found.append(text)
-                size += len(text)
-                if limit and len(found) >= limit:
-                    return AdsPage(ads=tuple(found))
-            if size >= PAGE_BYTES or looked_at >= ADS_PER_PAGE or meter.is_spent():
-                return AdsPage(ads=tuple(found), cursor=str(record.number))
-        return AdsPage(ads=tuple(found))
+                if not found.add(record.ad.project(projection).to_bytes() if projection else record.text()):
+                    return AdsPage(ads=tuple(found.ads), cursor=last)
+                if limit and len(found.ads) >= limit:
+                    return AdsPage(ads=tuple(found.ads))
+            last = str(record.number)
+            if found.is_full or looked_at >= ADS_PER_PAGE or meter.is_spent():
+                return AdsPage(ads=tuple(found.ads), cursor=last)
+        return AdsPage(ads=tuple(found.ads))
 
     def _from(self, ad_kind: AdKind, after: int) -> Iterator[AdRecord]:
         """A table's records whose number is greater than ``after``."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.negotiator.pool_view import PoolView
+from condor_actors.messages.negotiate import MOST_LIMITS
 
 __all__ = ["ConcurrencyLimits", "parse_limits"]
 
@@ -80,6 +81,14 @@ def _shown(amount: float) -> str:
 
 
 def limits_of(job: ClassAd) -> dict[str, float]:
-    """What a job holds while it runs."""
-    stored = job.find("concurrencylimits")
-    return {} if stored is None else parse_limits(job.get_str("ConcurrencyLimits"))
+    """What a job holds while it runs.
+
+    Raises:
+        ValueError: it is more than the ad of a slot can tell.
+    """
+    if job.find("concurrencylimits") is None:
+        return {}
+    text = job.get_str("ConcurrencyLimits")
+    if len(text) > MOST_LIMITS:
+        raise ValueError(f"its ConcurrencyLimits have {len(text):,} letters, and {MOST_LIMITS:,} are the most")
+    return parse_limits(text)

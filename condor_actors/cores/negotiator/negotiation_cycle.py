@@ -252,13 +252,18 @@ class NegotiationCycle:
                 continue
             foreign_job(ad, submitter.name)
             why_not = self.lending.why_not(submitter.name, ad, self._began_s)
+            limits: dict[str, float] = {}
+            try:
+                limits = limits_of(ad)
+            except ValueError as error:
+                why_not = str(error)
             if why_not:
                 gathering.barred.append((submitter.key, each.autocluster, each.job_id, why_not))
                 continue
             if each.count > 0 and (constraint is None or is_true(constraint.evaluate(ad))):
                 count = each.count if self.settings.use_counts else 1
                 requests.append(Request(each.autocluster, each.job_id, count, ad, submitter.name,
-                                        limits=limits_of(ad), avoided=avoided, disbelieved=disbelieved))
+                                        limits=limits, avoided=avoided, disbelieved=disbelieved))
         taken = gathering.taken[submitter.key] = gathering.taken.get(submitter.key, 0) + len(message.requests)
         if message.cursor and taken < self.settings.most_requests:
             enough = 2 * len(self._matchmaker.candidates) + self.settings.list_size

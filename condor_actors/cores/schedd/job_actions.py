@@ -26,6 +26,7 @@ from condor_actors.cores.submit_commands import objection
 from condor_actors.effects import GoOn
 from condor_actors.messages.codes import HoldCode, JobStatus, Universe
 from condor_actors.messages.envelope import Delivery, Identity, Refused
+from condor_actors.messages.pages import MOST_AD_BYTES
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, EditJobs, JobAction
 
 __all__ = ["ActionRest", "JobActions", "RunStopper"]
@@ -37,6 +38,9 @@ SLICE = 5_000
 """What one turn may cost: jobs that are only looked at, put in their place anew, acted on."""
 MOST_RESULTS = 10_000
 """Jobs that are named one by one in the answer about a constraint; the others are only counted."""
+
+LOOKED_AT, SMALL_BYTES = 500, 1024
+"""An ad of so many attributes, or that gets so many bytes, is measured when it is edited."""
 
 Act = Callable[[Job], ActionResult]
 OnCluster = Callable[[Cluster], ActionResult | None]
@@ -283,6 +287,8 @@ class JobActions:
             return
 
         def edit(job: Job) -> ActionResult:
+            if _outgrows(job.ad, values):
+                return ActionResult.ERROR
             self._edit_job(job, values)
             return ActionResult.SUCCESS
 
@@ -296,6 +302,9 @@ class JobActions:
             cluster = self._context.queue.clusters.get(cluster_id)
             if proc >= 0 or cluster is None or not self._context.may_touch(rest.delivery.identity, cluster.owner):
                 yield from self._each(rest, ((cluster_id, proc),), edit)
+                continue
+            if _outgrows(cluster.ad, values):
+                rest.results.append((cluster_id, proc, ActionResult.ERROR))
                 continue
             rest.count += len(cluster.jobs)
             yield from self._edit_cluster(cluster, values)
@@ -353,6 +362,16 @@ class JobActions:
                 self._transitions.scheduled.sleep(job)
         elif job.order is not None:
             self._context.autoclusters.add(job)
+
+
+def _outgrows(ad: ClassAd, values: ClassAd) -> bool:
+    """Whether an ad with these values would be larger than a job's ad may be; small edits are not looked at often."""
+    if len(ad.own) < LOOKED_AT and len(values.to_bytes()) < SMALL_BYTES:
+        return False
+    whole = ad.flat()
+    for name, value in values.stored_items():
+        whole.store(name, value)
+    return len(whole.to_bytes()) > MOST_AD_BYTES
 
 
 _TOOL = {

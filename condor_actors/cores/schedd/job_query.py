@@ -19,6 +19,7 @@ from condor_actors.cores.schedd.job_queue import JobQueue
 from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.messages.codec import PAGE_BYTES
 from condor_actors.messages.codes import Universe
+from condor_actors.messages.pages import AdPage
 from condor_actors.messages.queue import JobsPage, QueryJobs, QueryTotals, Totals
 from condor_actors.messages.watch import Changes, QueryChanges
 
@@ -32,10 +33,6 @@ SCAN_JOBS = 2_000
 """Jobs looked at for one page when few match a constraint; then the page ends early, so that others get their turn."""
 COUNT_STEPS = 10 * TURN_STEPS
 """What a constraint may take of the whole queue when jobs are counted, which is done in one turn."""
-SEPARATOR_BYTES = 8
-"""What an ad takes in a message beside its text."""
-
-
 class JobPage:
     """A page that is being filled.
 
@@ -52,31 +49,33 @@ class JobPage:
         given, _, self.after = question.cursor.partition("/")
         self._limit, self._most_jobs = question.limit, most_jobs
         self._count = int(given or 0)
-        self._ads: list[bytes] = []
-        self._size = 0
+        self._page = AdPage()
         self._looked = 0
         self._meter = Meter("the constraint", constraint)
 
     def add(self, text: bytes) -> bool:
-        """Add an ad; whether the limit of the question is reached."""
-        self._ads.append(text)
-        self._size += len(text) + SEPARATOR_BYTES
-        self._count += 1
+        """Add an ad; False: it belongs to the next page."""
+        has_room = self._page.add(text)
+        self._count += has_room
+        return has_room
+
+    def is_enough(self) -> bool:
+        """Whether the limit of the question is reached."""
         return bool(self._limit) and self._count >= self._limit
 
     def looked(self) -> bool:
         """One more job was looked at; whether the page ends here."""
         self._looked += 1
-        return (self._size >= PAGE_BYTES or len(self._ads) >= self._most_jobs or self._looked >= SCAN_JOBS
+        return (self._page.is_full or len(self._page.ads) >= self._most_jobs or self._looked >= SCAN_JOBS
                 or self._meter.is_spent())
 
     def until(self, last: object) -> JobsPage:
         """It as a message; the next one goes on after ``last``."""
-        return JobsPage(ads=tuple(self._ads), cursor=f"{self._count}/{last}")
+        return JobsPage(ads=tuple(self._page.ads), cursor=f"{self._count}/{last}")
 
     def end(self) -> JobsPage:
         """It as a message, the last one of the answer."""
-        return JobsPage(ads=tuple(self._ads))
+        return JobsPage(ads=tuple(self._page.ads))
 
 
 def page(queue: JobQueue, question: QueryJobs, sight: JobSight, now_s: float) -> JobsPage:
@@ -89,12 +88,16 @@ def page(queue: JobQueue, question: QueryJobs, sight: JobSight, now_s: float) ->
     constraint = parse_expression(question.constraint) if question.constraint else None
     names = tuple(name.lower() for name in question.projection)
     found = JobPage(question, PAGE_JOBS, constraint)
+    last = found.after
     for job in _from(queue, question, found.after):
-        if _wanted(job, question.owner, constraint, sight, now_s) and found.add(
-                sight.text(job) if not names else _projected(job, sight.names(job, names))):
-            break
+        if _wanted(job, question.owner, constraint, sight, now_s):
+            if not found.add(sight.text(job) if not names else _projected(job, sight.names(job, names))):
+                return found.until(last)
+            if found.is_enough():
+                break
+        last = job.name
         if found.looked():
-            return found.until(job.name)
+            return found.until(last)
     return found.end()
 
 
@@ -159,8 +162,8 @@ def autoclusters_page(
     for job in _from(queue, question, ""):
         if job.autocluster > int(question.cursor or 0) and _wanted(job, question.owner, None, sight, now_s):
             members.setdefault(job.autocluster, []).append(job)
-    ads: list[bytes] = []
-    size = 0
+    page = AdPage()
+    last = question.cursor
     meter = Meter("the constraint", constraint)
     for number in sorted(members):
         autocluster = autoclusters.by_number.get(number)
@@ -173,13 +176,14 @@ def autoclusters_page(
         ad["AutoClusterId"], ad["JobCount"] = number, len(jobs)
         ad["JobIds"] = " ".join(names) if len(names) < 3 else f"{names[0]} ... {names[-1]}"
         if constraint is None or is_true(constraint.evaluate(ad, None, now_s)):
-            ads.append((ad.project(question.projection) if question.projection else ad).to_bytes())
-            size += len(ads[-1]) + 8
-        if question.limit and len(ads) >= question.limit:
+            if not page.add((ad.project(question.projection) if question.projection else ad).to_bytes()):
+                return JobsPage(ads=tuple(page.ads), cursor=last)
+        if question.limit and len(page.ads) >= question.limit:
             break
-        if size >= PAGE_BYTES or meter.is_spent():
-            return JobsPage(ads=tuple(ads), cursor=str(number))
-    return JobsPage(ads=tuple(ads))
+        last = str(number)
+        if page.is_full or meter.is_spent():
+            return JobsPage(ads=tuple(page.ads), cursor=last)
+    return JobsPage(ads=tuple(page.ads))
 
 
 def totals(queue: JobQueue, question: QueryTotals, sight: JobSight, now_s: float) -> Totals:
@@ -269,9 +273,8 @@ def changes(queue: JobQueue, question: QueryChanges, sight: JobSight, now_s: flo
     if position.after:
         return _all_jobs(queue, question, sight, position, begins=False)
     names = (*(name.lower() for name in question.projection), "clusterid", "procid")
-    ads: list[bytes] = []
+    page = AdPage()
     gone: list[tuple[int, int]] = []
-    size = 0
     number = position.number
     for (cluster_id, proc), changed in journal.since(position.number):
         cluster = queue.clusters.get(cluster_id)
@@ -283,33 +286,34 @@ def changes(queue: JobQueue, question: QueryChanges, sight: JobSight, now_s: flo
             jobs = list(cluster.jobs.values())
             if len(jobs) > CHANGES_A_PAGE:  # all of it anew costs no more
                 return _all_jobs(queue, question, sight, Position(journal.life, journal.number), begins=True)
-        if ads and len(ads) + len(jobs) > CHANGES_A_PAGE:
-            return Changes(token=str(Position(journal.life, number)), ads=tuple(ads), gone=tuple(gone), more=True)
+        if page.ads and len(page.ads) + len(jobs) > CHANGES_A_PAGE:
+            return Changes(token=str(Position(journal.life, number)), ads=tuple(page.ads), gone=tuple(gone), more=True)
         for each in jobs:
-            ads.append(_projected(each, sight.names(each, names)))
-            size += len(ads[-1])
-            if size >= PAGE_BYTES and len(jobs) > 1:
+            has_room = page.add(_projected(each, sight.names(each, names)))
+            if len(jobs) > 1 and (page.is_full or not has_room):
                 return _all_jobs(queue, question, sight, Position(journal.life, journal.number), begins=True)
+            if not has_room:
+                return Changes(token=str(Position(journal.life, number)), ads=tuple(page.ads), gone=tuple(gone),
+                               more=True)
         number = changed
-        if size >= PAGE_BYTES or len(gone) >= CHANGES_A_PAGE:
-            return Changes(token=str(Position(journal.life, number)), ads=tuple(ads), gone=tuple(gone), more=True)
-    return Changes(token=str(Position(journal.life, journal.number)), ads=tuple(ads), gone=tuple(gone))
+        if page.is_full or len(gone) >= CHANGES_A_PAGE:
+            return Changes(token=str(Position(journal.life, number)), ads=tuple(page.ads), gone=tuple(gone), more=True)
+    return Changes(token=str(Position(journal.life, journal.number)), ads=tuple(page.ads), gone=tuple(gone))
 
 
 def _all_jobs(queue: JobQueue, question: QueryChanges, sight: JobSight, position: Position, *,
               begins: bool) -> Changes:
     """A page of all jobs, after the job that the position names."""
     names = (*(name.lower() for name in question.projection), "clusterid", "procid")
-    ads: list[bytes] = []
-    size = 0
+    page, last = AdPage(), position.after
     whole = QueryJobs()
     for job in _from(queue, whole, position.after):
-        ads.append(_projected(job, sight.names(job, names)))
-        size += len(ads[-1])
-        if len(ads) >= CHANGES_A_PAGE or size >= PAGE_BYTES:
-            token = str(Position(position.life, position.number, job.name))
-            return Changes(token=token, ads=tuple(ads), begins=begins, more=True)
-    return Changes(token=str(Position(position.life, position.number)), ads=tuple(ads), begins=begins,
+        has_room = page.add(_projected(job, sight.names(job, names)))
+        last = job.name if has_room else last
+        if not has_room or len(page.ads) >= CHANGES_A_PAGE or page.is_full:
+            token = str(Position(position.life, position.number, last))
+            return Changes(token=token, ads=tuple(page.ads), begins=begins, more=True)
+    return Changes(token=str(Position(position.life, position.number)), ads=tuple(page.ads), begins=begins,
                    more=queue.changes.number != position.number)
 
 

@@ -23,6 +23,7 @@ from condor_actors.cores.startd.policy_evaluation import OwnerPolicy
 from condor_actors.cores.startd.site_attributes import write_site
 from condor_actors.cores.startd.slot_resources import Request, Share, SlotPlan, carve, read_request
 from condor_actors.cores.state_table import InvariantBroken
+from condor_actors.messages.negotiate import MOST_LIMITS
 from condor_actors.numerals import whole
 
 __all__ = ["Slot", "SlotSettings", "Slots", "parse_policy"]
@@ -301,7 +302,7 @@ class Slots:
         slot_ad.write_state(ad, slot.machine, now_s)
         slot_ad.write_claim(ad, slot.claim, slot.machine, now_s)
         if slot.claim is not None and slot.job is not None and "ConcurrencyLimits" in slot.job:
-            ad["ConcurrencyLimits"] = slot.job.get_str("ConcurrencyLimits", "", ad)
+            ad["ConcurrencyLimits"] = slot.job.get_str("ConcurrencyLimits", "", ad)[:MOST_LIMITS]
         if slot.partitionable:
             ad["NumDynamicSlots"] = len(slot.children)
             ad["DynamicSlotsMade"] = slot.made

@@ -79,6 +79,7 @@ def history_page(reader: HistoryReader, question: QueryJobs, sight: JobSight) ->
     since_id, since = _since(question.since)
     found = JobPage(question, PAGE_JOBS, constraint)
     needed = NeededLines((each for each in (constraint, since) if each is not None), question.projection)
+    last = found.after
     has_to_be_read = constraint is not None or since is not None or bool(question.projection)
     for row in reader.rows(question.ids, question.owner.partition("@")[0], max(0, int(found.after or 0))):
         ad = None
@@ -92,10 +93,13 @@ def history_page(reader: HistoryReader, question: QueryJobs, sight: JobSight) ->
                 text = ad.project(question.projection).to_bytes()
             elif not sight.sees_all_of(row.owner):
                 text = sight.whole(ClassAd.from_bytes(text), row.owner).to_bytes()
-            if found.add(text):
+            if not found.add(text):
+                return found.until(last)
+            if found.is_enough():
                 break
+        last = str(row.entry)
         if found.looked():
-            return found.until(row.entry)
+            return found.until(last)
     return found.end()
 
 

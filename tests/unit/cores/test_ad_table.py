@@ -9,6 +9,7 @@ import pytest
 from condor_actors.classads import ClassAd
 from condor_actors.cores.collector.ad_table import ADS_PER_PAGE, MOST_GONE, AdTable
 from condor_actors.messages.advertise import AdKind
+from condor_actors.messages.codec import MAX_BODY_BYTES, encode
 
 LIFE_S = 900.0
 
@@ -112,3 +113,27 @@ def test_submitters_of_one_name_at_several_schedds_go_by_name_or_with_their_sche
         table.update(AdKind.SUBMITTER, ad.to_bytes(), b"", now_s=0.0, lifetime_s=LIFE_S)
     assert len(table.invalidate(AdKind.SUBMITTER, ("alice@x",), "<10.0.0.1:1>")) == 1
     assert len(table.invalidate(AdKind.SUBMITTER, ("alice@x",), "")) == 3
+
+
+def test_large_ads_of_one_machine_keep_no_other_from_being_shown() -> None:
+    """Each page is a message, also where a projection writes more than was sent."""
+    table = AdTable()
+    for number in range(9):
+        table.update(AdKind.SLOT, slot(number, Long="x" * 280_000) if number % 2 else slot(number), b"", now_s=1.0,
+                     lifetime_s=60.0)
+    table.update(AdKind.SLOT, slot(9) + b'Raw = "' + b"\x01" * 280_000 + b'"\n', b"", now_s=1.0, lifetime_s=60.0)
+    for projection in ((), ("Name", "Long", "Raw")):
+        pages = [table.page(AdKind.SLOT, None, projection, 0, "")]
+        while pages[-1].cursor:
+            pages.append(table.page(AdKind.SLOT, None, projection, 0, pages[-1].cursor))
+        assert max(len(encode(page)) for page in pages) <= MAX_BODY_BYTES
+        found = [ClassAd.from_bytes(text).get_str("Name") for page in pages for text in page.ads]
+        assert found == [f"slot{number}@m" for number in range(10)]
+
+
+@pytest.mark.parametrize("ad", [slot(1, Long="x" * 400_000), slot(1, Name="x" * 2_000 + "@host")])
+def test_an_ad_that_subscribers_could_not_be_told_of_is_refused(ad: bytes) -> None:
+    table = AdTable()
+    with pytest.raises(ValueError, match="an ad has at most 300 KiB, and its name 1024 letters"):
+        table.update(AdKind.SLOT, ad, b"", now_s=1.0, lifetime_s=60.0)
+    assert len(table) == 0

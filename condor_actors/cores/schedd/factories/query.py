@@ -9,7 +9,7 @@ from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.cores.schedd.factories.factory import factory_ad
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_queue import JobQueue
-from condor_actors.messages.codec import PAGE_BYTES
+from condor_actors.messages.pages import AdPage
 from condor_actors.messages.queue import JobsPage, QueryJobs
 
 __all__ = ["factories_page"]
@@ -32,17 +32,17 @@ def factories_page(queue: JobQueue, question: QueryJobs, sight: JobSight, now_s:
     meter = Meter("the constraint", constraint)
     wanted = {cluster for cluster, _ in question.ids}
     numbers = sorted(wanted & queue.clusters.keys() if question.ids else queue.clusters)
-    ads: list[bytes] = []
-    size = 0
+    page, last = AdPage(), question.cursor
     for looked, number in enumerate(numbers[bisect_right(numbers, int(question.cursor or -1)):], 1):
         cluster = queue.clusters[number]
         if cluster.factory is not None and question.owner in ("", cluster.owner, cluster.user):
             ad = factory_ad(cluster, cluster.factory, sight.cluster(cluster), f"{spool}/{STORE}")
             if constraint is None or is_true(constraint.evaluate(ad, None, now_s)):
-                ads.append((ad.project(question.projection) if question.projection else ad).to_bytes())
-                size += len(ads[-1]) + 8
-            if question.limit and len(ads) >= question.limit:
+                if not page.add((ad.project(question.projection) if question.projection else ad).to_bytes()):
+                    return JobsPage(ads=tuple(page.ads), cursor=last)
+            if question.limit and len(page.ads) >= question.limit:
                 break
-        if size >= PAGE_BYTES or looked >= CLUSTERS_A_PAGE or meter.is_spent():
-            return JobsPage(ads=tuple(ads), cursor=str(number))
-    return JobsPage(ads=tuple(ads))
+        last = str(number)
+        if page.is_full or looked >= CLUSTERS_A_PAGE or meter.is_spent():
+            return JobsPage(ads=tuple(page.ads), cursor=last)
+    return JobsPage(ads=tuple(page.ads))

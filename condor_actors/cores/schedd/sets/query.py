@@ -7,7 +7,7 @@ from bisect import bisect_right
 from condor_actors.classads import is_true, parse_expression
 from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.cores.schedd.sets.job_sets import JobSets
-from condor_actors.messages.codec import PAGE_BYTES
+from condor_actors.messages.pages import AdPage
 from condor_actors.messages.queue import JobsPage, QueryJobs
 
 __all__ = ["sets_page"]
@@ -26,18 +26,18 @@ def sets_page(sets: JobSets, question: QueryJobs, now_s: float) -> JobsPage:
     meter = Meter("the constraint", constraint)
     wanted = {cluster for cluster, _ in question.ids}
     numbers = sorted(sets.by_number)
-    ads: list[bytes] = []
-    size = 0
+    page, last = AdPage(), question.cursor
     for looked, number in enumerate(numbers[bisect_right(numbers, int(question.cursor or -1)):], 1):
         found = sets.by_number[number]
         is_asked_for = not wanted or number in wanted or not wanted.isdisjoint(found.clusters)
         if is_asked_for and question.owner in ("", found.owner, found.user):
             ad = found.ad()
             if constraint is None or is_true(constraint.evaluate(ad, None, now_s)):
-                ads.append((ad.project(question.projection) if question.projection else ad).to_bytes())
-                size += len(ads[-1]) + 8
-            if question.limit and len(ads) >= question.limit:
+                if not page.add((ad.project(question.projection) if question.projection else ad).to_bytes()):
+                    return JobsPage(ads=tuple(page.ads), cursor=last)
+            if question.limit and len(page.ads) >= question.limit:
                 break
-        if size >= PAGE_BYTES or looked >= SETS_A_PAGE or meter.is_spent():
-            return JobsPage(ads=tuple(ads), cursor=str(number))
-    return JobsPage(ads=tuple(ads))
+        last = str(number)
+        if page.is_full or looked >= SETS_A_PAGE or meter.is_spent():
+            return JobsPage(ads=tuple(page.ads), cursor=last)
+    return JobsPage(ads=tuple(page.ads))
