@@ -28,6 +28,8 @@ only gateways speak to other pools   each connection that is made
 a guest's pool may send guests       each claim that a startd grants to another pool's schedd, against FLOCK_FROM
 a guest has a match for each claim   likewise, against what the negotiator has announced
 a gateway bears no flood             what each gateway carries for each partner, each round
+a machine that sleeps runs nothing  each program that starts, each machine that falls asleep
+jobs wake machines that sleep        idle jobs of a pool all of whose machines sleep, each round, once faults are over
 the page shows the queue             each page that has been told of the last change, each round
 ===================================  ===========================================================================
 """
@@ -57,6 +59,7 @@ from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.faults.lending_checker import LendingChecker
 from condor_actors.simulation.faults.log_checker import LogChecker
 from condor_actors.simulation.faults.partner_checker import PartnerChecker
+from condor_actors.simulation.faults.sleep_checker import SleepChecker
 from condor_actors.simulation.world.disk import ClaimsOnDisk, LogOnDisk
 from condor_actors.simulation.world.queue_disk import QueueFile
 
@@ -94,6 +97,7 @@ class Checkers:
         self._secrets: dict[str, str] = {}
         self.pages_compared = 0
 
+        self.sleep = SleepChecker(pool)
         self._lending = LendingChecker(pool)
         self._partners = PartnerChecker(pool)
 
@@ -113,6 +117,7 @@ class Checkers:
 
     def job_started(self, machine: SimulatedMachine, job: JobProcess) -> None:
         """A program was launched: nothing of its job may live elsewhere."""
+        self.sleep.job_started(machine)
         mine = self._running.setdefault(job.job, {})
         for other in mine.values():
             if other.alive and (other.run_id == job.run_id or gang_of(other.run_id) != gang_of(job.run_id)):
@@ -225,6 +230,7 @@ class Checkers:
     def look(self) -> None:
         """Everything that no single step shows."""
         self._lending.look()
+        self.sleep.look()
         self._partners.look()
         for machine in self._pool.machines.values():
             for process in machine.processes.values():

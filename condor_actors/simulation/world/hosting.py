@@ -17,7 +17,7 @@ from condor_actors.actors import Actor, World
 from condor_actors.actors.workers import at_once
 from condor_actors.config import Config
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
-from condor_actors.daemons import collector, kbdd, master, negotiator, startd
+from condor_actors.daemons import collector, kbdd, master, negotiator, rooster, startd
 from condor_actors.daemons.admin import AdminActor, AdminEdges
 from condor_actors.daemons.gateway import gateway
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
@@ -45,6 +45,7 @@ from condor_actors.simulation.world.machine import (
 from condor_actors.simulation.world.post import SimulatedPost
 from condor_actors.simulation.world.programs import SimulatedSitePrograms
 from condor_actors.simulation.world.relays import simulated_edges
+from condor_actors.simulation.world.sleeping import SimulatedPower, WakePackets
 from condor_actors.userlog.writer import UserLogs
 from condor_actors.wire.relays.lines import BACK_LINE, CIRCUIT_LINE
 
@@ -119,7 +120,7 @@ def _world(process: Process, config: Config, **edges: Any) -> World:
         authorize=pool.authorization(process.kind, config, process.machine.spec.pool).allows,
         exhausted=lambda name: process.exit(70),
         stores=Stores(process.machine.disk, process), mail=NoMail(),
-        programs=SimulatedSitePrograms(process.machine, process), **edges)
+        **{"programs": SimulatedSitePrograms(process.machine, process), **edges})
 
 
 def _listen(process: Process) -> None:
@@ -215,13 +216,18 @@ def _schedd(process: Process, config: Config, argument: str) -> Any:
 def _startd(process: Process, config: Config, argument: str) -> Any:
     machine = process.machine
     daemon = startd.make_daemon(config, _world(process, config, readings=SimulatedReadings(machine),
-                                               processes=StarterHosts(machine, process)))
+                                               processes=StarterHosts(machine, process),
+                                               power=SimulatedPower(machine, process)))
     daemon.shut_down = lambda: process.shut_down("graceful")
     return daemon
 
 
 def _kbdd(process: Process, config: Config, argument: str) -> Any:
     return kbdd.make_daemon(config, _world(process, config, readings=SimulatedScreens(process.machine)))
+
+
+def _rooster(process: Process, config: Config, argument: str) -> Any:
+    return rooster.make_daemon(config, _world(process, config, programs=WakePackets(process)))
 
 
 def _web(process: Process, config: Config, argument: str) -> Any:
@@ -264,5 +270,6 @@ def _shadow_host(process: Process, config: Config, argument: str) -> Any:
 
 _BUILDERS: dict[str, Callable[[Process, Config, str], Any]] = {
     "collector": _collector, "negotiator": _negotiator, "master": _master, "schedd": _schedd, "startd": _startd,
-    "gateway": _gateway, "kbdd": _kbdd, "web": _web, "starter-host": _starter_host, "shadow-host": _shadow_host,
+    "gateway": _gateway, "kbdd": _kbdd, "rooster": _rooster, "web": _web, "starter-host": _starter_host,
+    "shadow-host": _shadow_host,
 }

@@ -44,6 +44,7 @@ class SimulatedMachine:
         last_input_s: when the owner touched something last, simulated seconds.
         owner_load: what the owner's own programs use.
         offset_s: how wrong the wall clock is; bad: no program starts.
+        is_asleep: whether it sleeps; slept_s: for how long in all, up to when it woke last.
         disturbances: how many faults have hit it; poll_s: how often its startd looks at its owner.
     """
 
@@ -67,6 +68,10 @@ class SimulatedMachine:
         self.poll_s = 5.0
         self.boots = 0
         self.keeper_wanted = True
+        self.is_asleep = False
+        self.slept_s = 0.0
+        self._asleep_s = 0.0
+        self._woken: Callable[[], None] = lambda: None
         self._pid = 100
 
     # ---- time and numbers
@@ -95,8 +100,42 @@ class SimulatedMachine:
         self.pool.note(self.name, "boots")
         self.keep_master()
 
+    # ---- sleep
+
+    def fall_asleep(self, woken: Callable[[], None]) -> None:
+        """All processes stand still, until it wakes; then ``woken`` is called."""
+        if not self.powered:
+            return
+        self.is_asleep, self._woken, self._asleep_s = True, woken, self.pool.clock.now_s
+        self.pool.note(self.name, "sleeps")
+        self.pool.checkers.sleep.fell_asleep(self)
+        for process in self.processes.values():
+            process.freeze()
+
+    def wake(self) -> None:
+        """A packet, or its owner."""
+        if not self.is_asleep:
+            return
+        self._end_sleep()
+        self.pool.note(self.name, "wakes")
+        for process in tuple(self.processes.values()):
+            process.thaw()
+        self._woken()
+
+    def _end_sleep(self) -> None:
+        if self.is_asleep:
+            self.is_asleep = False
+            self.slept_s += self.pool.clock.now_s - self._asleep_s
+
+    def asleep_s(self) -> float:
+        """For how long it has slept in all."""
+        return self.slept_s + (self.pool.clock.now_s - self._asleep_s if self.is_asleep else 0.0)
+
     def keep_master(self) -> None:
         """Start a master if none runs."""
+        if self.is_asleep:
+            self.pool.clock.callLater(KEEPER_S, self.keep_master)
+            return
         if self.powered and self.keeper_wanted and not any(
                 each.kind == "master" for each in self.processes.values()):
             process = self.start("master", "MASTER")
@@ -140,6 +179,7 @@ class SimulatedMachine:
         if not self.powered:
             return
         self.powered = False
+        self._end_sleep()
         self.pool.network.powered.discard(self.name)
         self.pool.note(self.name, "loses its power")
         for job in tuple(self.jobs.values()):
@@ -190,6 +230,7 @@ class SimulatedMachine:
     def touch(self) -> None:
         """The owner presses a key."""
         self.last_input_s = self.pool.clock.now_s
+        self.wake()
         for touched in tuple(self.touched):
             touched()
 

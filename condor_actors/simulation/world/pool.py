@@ -133,7 +133,7 @@ class Pool:
             daemons = ["MASTER", *(["COLLECTOR", "NEGOTIATOR"] if spec.central else []),
                        *(["SCHEDD"] if spec.submits else []), *(["STARTD"] if spec.executes else []),
                        *(["KBDD"] if spec.kbdd else []), *(["WEB"] if spec.web else []),
-                       *(["GATEWAY"] if spec.gateway else [])]
+                       *(["GATEWAY"] if spec.gateway else []), *(["ROOSTER"] if spec.rooster else [])]
             overrides = {
                 "FULL_HOSTNAME": machine.name, "HOSTNAME": machine.name, "UID_DOMAIN": self.domain,
                 "FILESYSTEM_DOMAIN": machine.name, "COLLECTOR_HOST": f"<{self.centrals[spec.pool]}:9618>",

@@ -178,7 +178,9 @@ class Process:
         self.frozen = True
 
     def thaw(self) -> None:
-        """SIGCONT: what waited happens now."""
+        """SIGCONT: what waited happens now, unless the whole machine sleeps."""
+        if self.machine.is_asleep:
+            return
         self.frozen = False
         late, self.late = self.late, []
         for call in late:

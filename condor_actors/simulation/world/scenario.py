@@ -39,7 +39,7 @@ class MachineSpec:
         cpus, memory_mib, disk_kib: its size; speed: 1 computes a second of demand in a second.
         central: collector and negotiator run there; submits: a schedd; executes: a startd; kbdd: someone watches its
             keyboard; web: the page's daemon, with a page that is always open; gateway: the pool's gateway, which must
-            not be where jobs run.
+            not be where jobs run; rooster: it wakes machines that sleep.
         drift: how much faster its clock runs (0.0001: 100 ppm); offset_s: how wrong it is at the start.
         config: parameters of this machine; pool: which one it is of, where there are several.
     """
@@ -55,6 +55,7 @@ class MachineSpec:
     kbdd: bool = False
     web: bool = False
     gateway: bool = False
+    rooster: bool = False
     drift: float = 0.0
     offset_s: float = 0.0
     config: Mapping[str, str] = attrs.field(factory=dict)
