@@ -16,7 +16,7 @@ CONFIG = {
 }
 MACHINES = (MachineSpec("m0", central=True, submits=True, executes=False, rooster=True),
             *(MachineSpec(f"m{number}", cpus=2) for number in range(1, 4)))
-LATER = Submission(when_s=8 * 3600.0, owner="alice", machine="m0", count=4, cpu_s=600.0)
+LATER = Submission(when_s=28_900.0, owner="alice", machine="m0", count=4, cpu_s=600.0)
 NIGHT = Scenario(seed=3, machines=MACHINES, config=CONFIG, span_s=12 * 3600.0, submissions=(LATER,))
 
 
