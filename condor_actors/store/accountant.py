@@ -55,12 +55,13 @@ class AccountantStore(Store):
         with self.database.transaction() as connection:
             for operation in operations:
                 if isinstance(operation, SaveUsers):
-                    rows = [(*(getattr(record, name) for name in COLUMNS[:-1]),
+                    rows = [(*(_bound(getattr(record, name)) for name in COLUMNS[:-1]),
                              json.dumps(leases_to_plain(record.leases)) if record.leases else "")
                             for record in operation.records]
                     connection.executemany(_SAVE, rows)
                 elif isinstance(operation, ForgetUsers):
-                    connection.executemany("DELETE FROM users WHERE name = ?", [(name,) for name in operation.names])
+                    names = [(_bound(name),) for name in operation.names]
+                    connection.executemany("DELETE FROM users WHERE name = ?", names)
                 elif isinstance(operation, SaveReservation):
                     one = operation.reservation
                     connection.execute("INSERT OR REPLACE INTO reservations (name, plain) VALUES (?, ?)",
@@ -69,3 +70,8 @@ class AccountantStore(Store):
                     connection.execute("DELETE FROM reservations WHERE name = ?", (operation.name,))
                 else:
                     raise TypeError(f"the accountant does not store {type(operation).__name__}")
+
+
+def _bound(value: Any) -> Any:
+    """A value as a database takes it: a name of an ad of others may have what is no text, for which ``?`` stands."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -108,7 +108,8 @@ def _apply(kept: dict[str, KeepAd], operation: Any) -> None:
 def _line(operation: KeepAd | DropAd) -> str:
     if isinstance(operation, DropAd):
         return json.dumps({"drop": operation.key}) + "\n"
-    return json.dumps({"keep": {**attrs.asdict(operation), "data": operation.data.decode()}}) + "\n"
+    data = operation.data.decode("utf-8", "surrogateescape")  # an ad of others may have bytes that are no text
+    return json.dumps({"keep": {**attrs.asdict(operation), "data": data}}) + "\n"
 
 
 def _operation(line: bytes) -> KeepAd | DropAd:
@@ -116,5 +117,5 @@ def _operation(line: bytes) -> KeepAd | DropAd:
     if "drop" in entry:
         return DropAd(str(entry["drop"]))
     plain = entry["keep"]
-    return KeepAd(key=str(plain["key"]), data=str(plain["data"]).encode(), host=str(plain["host"]),
-                  expires_s=float(plain["expires_s"]))
+    return KeepAd(key=str(plain["key"]), data=str(plain["data"]).encode("utf-8", "surrogateescape"),
+                  host=str(plain["host"]), expires_s=float(plain["expires_s"]))

@@ -27,6 +27,15 @@ def test_what_is_saved_is_there_after_a_restart(tmp_path: Path) -> None:
     assert attrs.asdict(record) == attrs.asdict(attrs.evolve(ALICE, priority=4.5, charged_s=30.0))
 
 
+def test_a_name_that_is_no_text_is_saved_and_forgotten_as_one_that_is(tmp_path: Path) -> None:
+    """It comes from the ad of a machine that says whose claim it runs: the negotiator must not fall over it."""
+    store = AccountantStore(tmp_path / "accountant.db")
+    store.commit([SaveUsers((attrs.evolve(ALICE, name="a\udcff@dom"), ALICE))])
+    assert store.load().keys() == {"a?@dom", "alice@dom"}
+    store.commit([ForgetUsers(("a\udcff@dom",))])
+    assert store.load().keys() == {"alice@dom"}
+
+
 def test_a_batch_is_saved_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     store = AccountantStore(tmp_path / "accountant.db")
     with pytest.raises(TypeError):

@@ -34,6 +34,12 @@ def test_what_was_kept_is_there_again(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_an_ad_with_bytes_that_are_no_text_is_kept_as_it_is(path: Path) -> None:
+    strange = KeepAd(key="slot1\udcff@m", data=b'Name = "slot1\xff@m"\n', host="m", expires_s=1.5)
+    OfflineAdsFile(path).commit([strange, ad(1)])
+    assert dict(OfflineAdsFile(path).kept) == {strange.key: strange, "slot1@m1": ad(1)}
+
+
 def test_a_line_that_a_crash_cut_short_is_dropped_and_the_next_one_is_whole(path: Path) -> None:
     OfflineAdsFile(path).commit([ad(1)])
     OfflineAdsFile(path).commit([ad(2)])
