@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -9,8 +10,10 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from condor_actors.cores.argument_quoting import split_raw
-from condor_actors.messages.codes import JobEventType
+from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus
 from condor_actors.userlog.event_facts import facts_of
 from condor_actors.userlog.reader import EventReader
 from tests.pool_fixture import PersonalPool, open_to_jobs, until
@@ -48,6 +51,31 @@ def test_relative_paths_are_kept_both_ways(pool: PersonalPool) -> None:
     assert (here / "out" / "x" / "sum").read_text() == "one\ntwo\nthree\n"
     assert (here / "elsewhere").read_text() == "one\ntwo\nthree\n"
     assert not (here / "sum").exists()
+
+
+@pytest.mark.parametrize(("command", "hold_code", "hold_subcode", "role"), [
+    ("input", HoldCode.UNABLE_TO_OPEN_INPUT, errno.ENOENT, "standard input"),
+    ("output", HoldCode.UNABLE_TO_OPEN_OUTPUT, errno.EISDIR, "standard output"),
+    ("error", HoldCode.UNABLE_TO_OPEN_OUTPUT, errno.EISDIR, "standard error")])
+def test_a_standard_file_in_a_shared_folder_that_cannot_be_opened_holds_the_job(
+        pool: PersonalPool, command: str, hold_code: int, hold_subcode: int, role: str) -> None:
+    """What is wrong is the file: nobody is told to mend the program."""
+    here = folder(pool, f"unopened-{command}")
+    file = here / "file"
+    file.write_text("")
+    file.chmod(0o666)
+    cluster = pool.submit(f"initialdir = {here}\nexecutable = /bin/true\nshould_transfer_files = no\nhold = true\n"
+                          f"{command} = file\nqueue\n")
+    file.unlink()
+    if command != "input":
+        file.mkdir()
+    pool.run("condor_release", str(cluster))
+    held = until(lambda: [ad for ad in pool.jobs(f"{cluster}.0") if ad["JobStatus"] == JobStatus.HELD
+                          and ad["HoldReasonCode"] != HoldCode.SUBMITTED_ON_HOLD], "the job is held")[0]
+    assert (held["HoldReasonCode"], held["HoldReasonSubCode"]) == (hold_code, hold_subcode)
+    assert f"cannot open {file} as {role}: " in held["HoldReason"]
+    assert "The program is missing" not in pool.run("condor_q", str(cluster), "-better-analyze")
+    pool.run("condor_rm", str(cluster))
 
 
 def test_a_kept_path_that_leads_out_holds_the_job(pool: PersonalPool) -> None:

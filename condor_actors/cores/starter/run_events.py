@@ -157,6 +157,7 @@ class StartFailed:
 
     reason: str
     hold_code: int = HoldCode.FAILED_TO_CREATE_PROCESS
+    hold_subcode: int = 0
 
 
 @attrs.frozen

@@ -108,7 +108,7 @@ def cannot_start(run: JobRun, event: StartFailed) -> None:
     if not event.hold_code and (run.stopping is not None or run.closing is not None):  # it was asked to go meanwhile
         run.end(run.cause, run.reason, run.hold)
     else:
-        run.end("start-failed", event.reason, (event.hold_code, 0))
+        run.end("start-failed", event.reason, (event.hold_code, event.hold_subcode))
 
 
 def begin(run: JobRun, event: Began) -> None:

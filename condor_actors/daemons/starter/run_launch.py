@@ -8,16 +8,40 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from condor_actors.cores.starter.run_events import StartFailed
 from condor_actors.cores.starter.run_spec import NULL, environment_of
 from condor_actors.daemons.starter.container_launch import contained, seen_as, volumes_of
 from condor_actors.daemons.starter.hooks.job_wrapper import wrapped, wrapper_of
 from condor_actors.machine.run.launch import LaunchPlan
 from condor_actors.machine.run.process_tree import MARK
+from condor_actors.messages.codes import HoldCode
 
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter
 
-__all__ = ["open_standard", "plan_of", "said_of", "variables_of"]
+__all__ = ["open_standard", "plan_of", "said_of", "start_failed", "variables_of"]
+
+INPUT, OUTPUT, ERROR = "standard input", "standard output", "standard error"
+
+
+class UnopenedFile(OSError):
+    """A standard file that cannot be opened; ``hold_code``: of a job that is held for it."""
+
+    def __init__(self, error: OSError, path: str, what: str, user: str) -> None:
+        super().__init__(error.errno or 0, error.strerror or str(error), path)
+        self.hold_code = HoldCode.UNABLE_TO_OPEN_INPUT if what == INPUT else HoldCode.UNABLE_TO_OPEN_OUTPUT
+        self._what, self._user = what, user
+
+    def __str__(self) -> str:
+        return f"{self._user} cannot open {self.filename} as {self._what}: {self.strerror} (errno {self.errno})"
+
+
+def start_failed(slot_name: str, error: BaseException | None) -> StartFailed:
+    """The word on a program that could not be started on a slot, with why."""
+    said = f"Error from {slot_name}: {error}"
+    if isinstance(error, UnopenedFile):
+        return StartFailed(said, error.hold_code, error.errno or 0)
+    return StartFailed(said)
 
 
 def open_standard(starter: Starter, opened: list[int]) -> tuple[int, int, int]:
@@ -27,27 +51,31 @@ def open_standard(starter: Starter, opened: list[int]) -> tuple[int, int, int]:
         opened: gets each descriptor that was opened, for a caller that has to close them.
 
     Raises:
-        OSError: with the file's name.
+        UnopenedFile: one of them cannot be opened.
     """
     spec, sandbox = starter.spec, starter.sandbox
     assert sandbox is not None
+    user = (starter.account or starter.edges.host.own_account).name
     folder = sandbox.path if spec.transfers else spec.iwd
 
-    def opening(path: str, function: Callable[[str], int]) -> int:
+    def opening(path: str, what: str, function: Callable[[str], int]) -> int:
         if path == NULL:
             return starter.edges.host.null
-        descriptor = function(os.path.join(folder, path))
+        try:
+            descriptor = function(os.path.join(folder, path))
+        except OSError as error:
+            raise UnopenedFile(error, os.path.join(folder, path), what, user) from error
         opened.append(descriptor)
         return descriptor
 
-    stdin = opening(spec.stdin, sandbox.open_input)
+    stdin = opening(spec.stdin, INPUT, sandbox.open_input)
     goes_on = spec.appends
 
     def writing(path: str) -> int:
         return sandbox.open_output(path, goes_on)
 
-    stdout = opening(spec.stdout, writing)
-    stderr = stdout if spec.stderr == spec.stdout else opening(spec.stderr, writing)
+    stdout = opening(spec.stdout, OUTPUT, writing)
+    stderr = stdout if spec.stderr == spec.stdout else opening(spec.stderr, ERROR, writing)
     return stdin, stdout, stderr
 
 

@@ -32,7 +32,7 @@ from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_chirp import RunChirp
 from condor_actors.daemons.starter.run_files import read_run_file
 from condor_actors.daemons.starter.run_inputs import RunInputs
-from condor_actors.daemons.starter.run_launch import open_standard, plan_of, said_of, variables_of
+from condor_actors.daemons.starter.run_launch import open_standard, plan_of, said_of, start_failed, variables_of
 from condor_actors.daemons.starter.run_outputs import RunOutputs
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.daemons.starter.starter_edges import StarterEdges
@@ -303,7 +303,7 @@ class Starter(Actor):
         self._opening = False
         if isinstance(result, Failure):
             result.trap(OSError)
-            self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: {result.value}"))
+            self.decide(start_failed(self.claim.slot_name, result.value))
             return
         opened, streams = result
         if self.core.state is not jr.StarterState.STARTING:

@@ -124,6 +124,14 @@ def test_a_program_that_cannot_be_executed_is_held() -> None:
     assert (exited.cause, exited.hold_code, exited.reason) == ("start-failed", 6, "no such program")
 
 
+def test_a_standard_file_that_cannot_be_opened_has_its_own_codes() -> None:
+    bench = Bench()
+    bench.tell(jr.Prepared())
+    bench.tell(jr.StartFailed("no such folder", 7, 2))
+    exited = bench.said()[0]
+    assert (exited.cause, exited.hold_code, exited.hold_subcode) == ("start-failed", 7, 2)
+
+
 def test_vacate_is_gentle_then_hard() -> None:
     bench = Bench('KillSig = "SIGINT"\nKillSigTimeout = 20\n').running()
     out = bench.tell(StopRun(run_id=RUN, how="vacate"))
