@@ -46,11 +46,16 @@ Defer = Callable[..., Deferred[Any]]
 
 @attrs.frozen(kw_only=True)
 class RecordFileSettings:
-    """The file (empty: none), its largest size in bytes, and how many that were put aside are kept."""
+    """The file (empty: none), its largest size in bytes, and how many that were put aside are kept.
+
+    ``folder``: gets the records of ``kind`` as well, a file ``job.runs.CLUSTER.PROC.ads`` for each job; empty: none.
+    """
 
     path: str
     most_bytes: int
     rotations: int
+    folder: str = ""
+    kind: str = ""
 
 
 NOWHERE = RecordFileSettings(path="", most_bytes=0, rotations=0)
@@ -106,8 +111,8 @@ class RecordFile:
         self._log = log
 
     def record(self, record: AdRecord) -> None:
-        """Append a record soon; nothing where there is no file."""
-        if not self.settings.path:
+        """Append a record soon; nothing where there is no file for it."""
+        if not (self.settings.path or self.settings.folder):
             return
         if len(self._waiting) >= MOST_WAITING:
             self._missed += 1
@@ -129,8 +134,9 @@ class RecordFile:
                             what=self._what, path=self.settings.path)
         if isinstance(result, Failure):
             if not self._sick:
-                self._log.error("{path} cannot be written, {what} are lost: {why}", path=self.settings.path,
-                                what=self._what, why=result.getErrorMessage())
+                self._log.error("{path} cannot be written, {what} are lost: {why}",
+                                path=self.settings.path or self.settings.folder, what=self._what,
+                                why=result.getErrorMessage())
             self._sick = True
         else:
             self._sick = False
@@ -141,12 +147,28 @@ def _append(settings: RecordFileSettings, batch: Sequence[AdRecord]) -> None:
     """Write records; in a worker.
 
     Raises:
-        OSError: they cannot be written, and nothing of them is in the file.
+        OSError: they cannot be written, and nothing of them is in the file that the error names.
     """
-    path = Path(settings.path)
+    by_job: dict[str, list[AdRecord]] = {}
+    for record in batch if settings.folder else ():
+        if record.kind == settings.kind:
+            by_job.setdefault(f"job.runs.{record.cluster}.{record.proc}.ads", []).append(record)
+    try:
+        if settings.path:
+            _append_to(Path(settings.path), settings, batch)
+    finally:
+        for name, records in by_job.items():
+            _write(Path(settings.folder) / name, b"".join(record.to_bytes() for record in records))
+
+
+def _append_to(path: Path, settings: RecordFileSettings, batch: Sequence[AdRecord]) -> None:
     data = b"".join(record.to_bytes() for record in batch)
     if path.exists() and path.stat().st_size + len(data) > settings.most_bytes:
         _put_aside(path, settings.rotations, batch[-1].when_s)
+    _write(path, data)
+
+
+def _write(path: Path, data: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         append_whole(descriptor, data)

@@ -51,8 +51,8 @@ EXAMPLES: dict[str, str] = {
     "condor_history": _FORMS + """;
         -help; -debug; -name {schedd}; -pool {central} -name {schedd}; -backwards; -forwards; -no-librarian;
         -since {job}; -completedsince 5; -completedsince time()-86400; -scanlimit 5; -match 1; -local; -schedd;
-        -startd; -epochs; 1 -epochs:d; -transfer; -transfer-history:iO; -daemon; -file {ads}; -userlog {log};
-        -search {ads}; -dir -search {ads}; -directory -search {ads}; -jsonl; -wide; -wide:40;
+        -startd; -epochs; 1 -epochs:d; -epochs -directory; -transfer; -transfer-history:iO; -daemon; -file {ads};
+        -userlog {log}; -search {ads}; -dir -search {ads}; -directory -search {ads}; -jsonl; -wide; -wide:40;
         -extract {new} -constraint true; -stream-results; -type JOB; -type EPOCH; 1 -type XFER; -diagnostic
         """,
     "condor_rm": _ACTS + "; 1 -forcex {spare}; -transfer {spare}; 1 -held {spare}; -all",

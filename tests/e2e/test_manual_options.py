@@ -50,7 +50,9 @@ def examples(command: str) -> Iterator[tuple[int, str]]:
 def pool() -> Iterator[PersonalPool]:
     """A pool with a finished job, and files for the examples."""
     with fresh_folder() as folder:
-        made = PersonalPool(folder, slots=1, config=f"JOB_TRANSFORM_shout @=end\n{TRANSFORM}@end\n")
+        (folder / "epochs").mkdir()
+        made = PersonalPool(folder, slots=1, config=f"JOB_EPOCH_HISTORY_DIR = {folder / 'epochs'}\n"
+                                                    f"JOB_TRANSFORM_shout @=end\n{TRANSFORM}@end\n")
         made.submit("executable = /bin/true\ntransfer_executable = false\nlog = done.log\nqueue\n")
         made.wait("done.log")
         write(made)
@@ -159,6 +161,25 @@ def test_run_time_is_that_of_the_last_run_or_of_all(call: Call, tmp_path: Path) 
     assert call("condor_q", "-cumul", "-curr")[0] == 1
     table = call("condor_q", "-jobads", str(ads), "-aaf", "JobStatus+5")[1].splitlines()
     assert [line.split()[-1] for line in table if " ann " in line] == ["6"]
+
+
+def test_runs_are_read_from_a_file_for_each_job(call: Call, pool: PersonalPool) -> None:
+    job = pool.submit("executable = /bin/sh\ntransfer_executable = false\narguments = \"-c 'exit 3'\"\n"
+                      "max_retries = 1\nlog = again.log\nqueue\n")
+    pool.wait("again.log")
+    words = ("condor_history", "-epochs", "-directory")
+
+    def runs() -> list[str]:
+        return call(*words, str(job), "-af", "ClusterId", "NumShadowStarts")[1].splitlines()
+
+    found = until(lambda: lines if len(lines := runs()) == 2 else None, "both runs are recorded")
+    assert found == [f"{job} 2", f"{job} 1"], "the newest first"
+    folder = pool.folder / "epochs"
+    path = folder / f"job.runs.{job}.0.ads"
+    assert path.stat().st_mode & 0o077 == 0, "an ad has the job's environment"
+    assert call(*words, "-search", str(folder), str(job), "-limit", "1", "-af", "NumShadowStarts")[1] == "2\n"
+    assert call(*words, "-search", "/nope") == (1, "", "Error: Can't open directory /nope: No such file or directory\n")
+    assert "no effect without -epochs" in call("condor_history", "-directory", str(job))[2]
 
 
 def test_jobs_that_no_machine_would_take(call: Call, tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ ROWS = (
     path("JOB_EPOCH_HISTORY", "$(SPOOL)/epoch_history",
          "Gets a job's ad whenever a run of it ends, for condor_history -epochs, and a record of each way that its"
          " files travelled, for -transfer-history; empty for none.", read_by=SCHEDD),
+    path("JOB_EPOCH_HISTORY_DIR", None,
+         "A folder that also gets these ads, one file job.runs.C.P.ads for each job, for condor_history -epochs"
+         " -directory; nothing removes them.", read_by=SCHEDD),
     size("MAX_EPOCH_HISTORY_LOG", "20 MB", "The size at which that file is put aside.", read_by=SCHEDD),
     integer("MAX_EPOCH_HISTORY_ROTATIONS", 2, "How many of them that were put aside are kept.", low=1, read_by=SCHEDD),
     path("SCHEDD_DAEMON_HISTORY", "$(SPOOL)/schedd_daemon_history",

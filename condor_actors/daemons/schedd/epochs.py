@@ -1,7 +1,7 @@
 """What a schedd records in files of its own, beside its database.
 
-Every run of every job (JOB_EPOCH_HISTORY), behind the commit of its end, and from time to time its own ad
-(SCHEDD_DAEMON_HISTORY).
+Every run of every job (JOB_EPOCH_HISTORY, and a file for each job in JOB_EPOCH_HISTORY_DIR), behind the commit of its
+end, and from time to time its own ad (SCHEDD_DAEMON_HISTORY).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def epoch_settings(config: Config) -> RecordFileSettings:
     """Where the records of runs are, and how much of them is kept."""
     return RecordFileSettings(path=config.text("JOB_EPOCH_HISTORY") or "",
                               most_bytes=config.size("MAX_EPOCH_HISTORY_LOG"),
-                              rotations=config.integer("MAX_EPOCH_HISTORY_ROTATIONS"))
+                              rotations=config.integer("MAX_EPOCH_HISTORY_ROTATIONS"),
+                              folder=config.text("JOB_EPOCH_HISTORY_DIR") or "", kind=EPOCH)
 
 
 def epoch_file(settings: RecordFileSettings | None = None, defer: Defer = deferToThread) -> RecordFile:

@@ -25,6 +25,7 @@ from condor_actors.tools.printing import ad_output
 if TYPE_CHECKING:
     from condor_actors.config import Config
 
+OF_A_JOB = re.compile(r"job\.runs\.(\d{1,10})\.(\d{1,10})\.ads")
 ROTATED = re.compile(r"\.\d{8}T\d{6}")
 TRANSFERS = {"I": "INPUT", "O": "OUTPUT", "C": "CHECKPOINT"}
 EXTRACTED = 100_000
@@ -40,7 +41,7 @@ FLAGS = (
     Flag("parquet", 3, 1),
     Flag("transfer-history", 3, colon=True),
     Flag("daemon", 3),
-    Flag("startd", 3), Flag("schedd", 3), Flag("directory", 3, idle="only -epochs would read a directory"),
+    Flag("startd", 3), Flag("schedd", 3), Flag("directory", 3),
     Flag("userlog", 1, 1),
     Flag("stream-results", 2, idle="jobs are always printed as they arrive"),
     Flag("diagnostic", 4, idle=NO_DEBUG), Flag("debug", 1, colon=True, idle=NO_DEBUG), Flag("version", 4),
@@ -64,6 +65,7 @@ class Question(ad_output.AdQuestion):
     scan_limit: int = 0
     width: int = 100
     is_forwards: bool = False
+    is_of_folder: bool = False
     source: str = "history"
 
 
@@ -91,6 +93,8 @@ def _understand(given: Sequence[Given]) -> Question:
             continue
         elif item.name in ("forwards", "backwards"):
             question.is_forwards = item.name == "forwards"
+        elif item.name == "directory":
+            question.is_of_folder = True
         elif item.name == "wide":
             question.width = _number(item.word, item.qualifier) if item.qualifier else sys.maxsize
         elif item.name in ("since", "file", "userlog", "name", "pool", "search", "extract", "parquet"):
@@ -168,6 +172,12 @@ def _answer(question: Question) -> int:
         ended = [ad for ad in ad_output.ads_of_log(question.userlog) if ad.get_int("JobStatus") in (
             JobStatus.REMOVED, JobStatus.COMPLETED)]
         return _print(question, _chosen(question, ended))
+    if question.is_of_folder and question.source != "epochs":
+        print("Note: -directory has no effect without -epochs", file=sys.stderr)
+    elif question.is_of_folder:
+        folder = question.search or config.text("JOB_EPOCH_HISTORY_DIR") or ""
+        paths = _of_jobs(folder)
+        return _print(question, _chosen(question, [ad for path in paths for ad in ad_output.ads_of_file(path)]))
     if question.file or question.search:
         paths = _rotated(question.search) if question.search else [question.file]
         return _print(question, _chosen(question, [ad for path in paths for ad in ad_output.ads_of_file(path)]))
@@ -197,6 +207,18 @@ def _asked_of_startds(config: Config, question: Question, wanted: _Wanted) -> It
     for _, _, client in startds(config, names=names, pool=question.pool):
         with client:
             yield from _asked(partial(ask, client, STARTD), wanted)
+
+
+def _of_jobs(folder: str) -> list[str]:
+    """The files of JOB_EPOCH_HISTORY_DIR, in the order of their jobs."""
+    if not folder:
+        raise ToolError("Error: JOB_EPOCH_HISTORY_DIR names no folder; -search FOLDER does, too")
+    try:
+        found = [match for name in os.listdir(folder) if (match := OF_A_JOB.fullmatch(name))]
+    except OSError as error:
+        raise ToolError(f"Error: Can't open directory {folder}: {error.strerror}") from None
+    in_order = sorted(found, key=lambda each: (int(each[1]), int(each[2])))
+    return [os.path.join(folder, each.group()) for each in in_order]
 
 
 def _rotated(path: str) -> list[str]:

@@ -129,6 +129,7 @@ HISTORY = Description(
             "transfer-history[:KINDS]": "how files travelled for runs that have ended; of KINDS i (inputs), o "
                                         "(outputs) and c (checkpoints)",
             "daemon": "the schedd's own ads, recorded every quarter of an hour (SCHEDD_DAEMON_HISTORY)",
+            "directory": "with -epochs: read the files of JOB_EPOCH_HISTORY_DIR, or of the folder that -search names",
             "file FILE": "read the ads of FILE",
             "search FILE": "the same, and the files FILE.YYYYMMDDTHHMMSS beside it",
             "userlog FILE": "read the jobs that have ended from an event log",

@@ -66,6 +66,22 @@ def test_what_is_kept_is_bounded_and_pages_span_files(tmp_path: Path) -> None:
     assert found == list(range(5_999, 5_999 - len(found), -1))
 
 
+def test_a_folder_has_a_file_of_each_job(tmp_path: Path) -> None:
+    """Also where there is no file for all, or that one cannot be written; records of other kinds are not there."""
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    for path in ("", str(tmp_path / "none" / "epochs"), str(tmp_path / "epochs")):
+        settings = RecordFileSettings(path=path, most_bytes=20 << 20, rotations=2, folder=str(folder), kind=EPOCH)
+        epochs = epoch_file(settings, at_once)
+        for number in (0, 1, 0):
+            epochs.record(epoch(number))
+        epochs.record(attrs.evolve(epoch(0), kind="INPUT"))
+    assert sorted(path.name for path in folder.iterdir()) == ["job.runs.1.0.ads", "job.runs.1.1.ads"]
+    assert [len(ads_of_file(str(folder / f"job.runs.1.{proc}.ads"))) for proc in (0, 1)] == [6, 3]
+    assert (folder / "job.runs.1.0.ads").stat().st_mode & 0o777 == 0o600
+    assert len(ads_of_file(str(tmp_path / "epochs"))) == 4
+
+
 def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     path = str(tmp_path / "none" / "epochs")
     epochs = epoch_file(RecordFileSettings(path=path, most_bytes=20 << 20, rotations=2), at_once)
