@@ -82,12 +82,13 @@ class RequestPages:
         found: list[ResourceRequest] = []
         size = 0
         while listing.room > 0 and listing.next < len(listing.autoclusters):
-            if len(found) >= question.limit or size > REQUEST_BYTES:
+            autocluster = listing.autoclusters[listing.next]
+            job = self._gangs.of_cluster_class(autocluster)
+            coming = len(job.text) if job is not None else 0
+            if len(found) >= question.limit or (found and size + coming > REQUEST_BYTES):
                 self._listings[key] = listing
                 return self._answer(question, found, str(listing.next))
-            autocluster = listing.autoclusters[listing.next]
             listing.next += 1
-            job = self._gangs.of_cluster_class(autocluster)
             if job is None or (realm and not self._flock.sends(realm, job.ad, context.now_s)):
                 continue
             if is_gang(job.ad):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from condor_actors.effects import SetTimer
+from condor_actors.messages.codec import MAX_BODY_BYTES, encode
 from condor_actors.messages.envelope import Address, Delivery, Identity, TimerFired
 from condor_actors.messages.negotiate import (
     Match,
@@ -43,6 +44,22 @@ def test_every_autocluster_comes_once_in_its_order() -> None:
         if not cursor:
             break
     assert found == [f"{cluster}.0" for cluster in range(1, 8)]
+
+
+def test_large_jobs_come_in_pages_that_are_messages() -> None:
+    """The jobs of one user that fit no message together are offered one after the other."""
+    queue = Queue("RequestMemory = 1\n")
+    for memory in range(2, 5):
+        queue.submit(f'RequestMemory = {memory}\nLong = "{"x" * 280_000}"\n')
+    found, cursor = [], ""
+    for _ in range(9):
+        answer = page(queue, cursor)
+        assert len(encode(answer)) <= MAX_BODY_BYTES
+        found += [request.job_id for request in answer.requests]
+        cursor = answer.cursor
+        if not cursor:
+            break
+    assert found == ["1.0", "2.0", "3.0", "4.0"]
 
 
 def test_a_schedd_that_was_started_meanwhile_goes_on_at_the_cursor() -> None:
