@@ -7,6 +7,7 @@
 ``scale``         pools of many machines for a day: what breaks first
 ``--seed N``      the world of whole daemons, with the faults that the seed says (``replay --seed N``)
 ``seeds``         many such seeds, in several processes
+``energy``        what machines save that sleep when nobody needs them
 ``what-if``       a real pool's last month under another configuration
 ================  ==================================================================================================
 
@@ -72,6 +73,13 @@ def _part(text: str) -> float:
     return scale
 
 
+def _watts(text: str) -> list[float]:
+    words = text.split(",")
+    if len(words) != 3 or not all(word.replace(".", "", 1).isdecimal() for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r} is not three numbers with commas between, such as 120,60,3")
+    return [float(word) for word in words]
+
+
 def _numbers(text: str) -> list[int]:
     return [_positive(word) for word in text.split(",")]
 
@@ -129,6 +137,7 @@ def command_parser() -> argparse.ArgumentParser:
     scale.add_argument("--charts", type=Path, metavar="FOLDER",
                        help="measure nothing: draw the curves of what is in --out there")
     scale.set_defaults(run=_scale)
+    _add_energy(commands)
     what_if = commands.add_parser("what-if", help="a real pool's last month under another configuration")
     what_if.add_argument("--config", type=Path, required=True, metavar="FILE", help="the condor_config to try")
     what_if.add_argument("--against", type=Path, metavar="FILE", help="the one to compare it with (default: what was)")
@@ -141,6 +150,18 @@ def command_parser() -> argparse.ArgumentParser:
     what_if.set_defaults(run=_what_if)
     _add_replay(commands)
     return parser
+
+
+def _add_energy(commands: Any) -> None:
+    energy = commands.add_parser("energy", help="what machines save that sleep when nobody needs them")
+    energy.add_argument("--machines", type=_positive, default=4, metavar="N", help="that run jobs (default 4)")
+    energy.add_argument("--days", type=_positive, default=7, metavar="D", help="how long (default 7)")
+    energy.add_argument("--jobs", type=_positive, default=2, metavar="N",
+                        help="of an hour, for each machine a day (default 2)")
+    energy.add_argument("--seed", type=_positive, default=1, metavar="N", help="of owners and chance (default 1)")
+    energy.add_argument("--watts", type=_watts, default=_watts("120,60,3"), metavar="W,W,W",
+                        help="of a machine that computes, stands idle, sleeps (default 120,60,3)")
+    energy.set_defaults(run=_energy)
 
 
 def _add_replay(commands: Any) -> None:
@@ -309,6 +330,14 @@ def _scale(arguments: argparse.Namespace) -> int:
             if arguments.out is not None:
                 with arguments.out.open("a", encoding="utf-8") as file:
                     file.write(text + "\n")
+    return 0
+
+
+def _energy(arguments: argparse.Namespace) -> int:
+    from condor_actors.simulation.energy import Plan, Watts, compare
+
+    plan = Plan(machines=arguments.machines, days=arguments.days, jobs=arguments.jobs, seed=arguments.seed)
+    print(compare(plan, Watts(*arguments.watts), Progress("energy")))
     return 0
 
 
