@@ -12,7 +12,7 @@ from condor_actors.cores.schedd import job_status, shadow_host
 from condor_actors.cores.schedd.gangs import gang
 from condor_actors.cores.shadow import grid_run_table, shadow_run_table, standard_run_table
 from condor_actors.cores.site_programs import schedule
-from condor_actors.cores.startd import owner_policy
+from condor_actors.cores.startd import hibernation, owner_policy
 from condor_actors.cores.starter import job_run_table
 from condor_actors.dag import node_table
 from condor_actors.dag.dag_run import DAG_TABLE
@@ -99,7 +99,8 @@ def dag_tables() -> str:
     text = ""
     tables: tuple[tuple[str, Mapping[Any, Any]], ...] = (("A node of a DAG", node_table.TABLE), ("A DAG", DAG_TABLE),
                                                          ("A gang of a parallel job", gang.TABLE),
-                                                         ("A program of the site", schedule.TABLE))
+                                                         ("A program of the site", schedule.TABLE),
+                                                         ("A machine that may sleep", hibernation.TABLE))
     for heading, table in tables:
         events = list(dict.fromkeys(event for _, event in table))
         states = list(dict.fromkeys(state for state, _ in table))

@@ -28,6 +28,7 @@ from condor_actors.daemons.master_settings import children_of, collectors_of
 from condor_actors.daemons.rooster import rooster_settings
 from condor_actors.daemons.schedd.epochs import epoch_settings
 from condor_actors.daemons.schedd.records import record_settings
+from condor_actors.daemons.startd_power import power_command
 from condor_actors.machine.privilege.pool_account import pool_account
 from condor_actors.machine.run.confinement import folders_of_pool, wanted_parts
 from condor_actors.machine.sensors.readings import HostReadings
@@ -64,7 +65,8 @@ READERS: tuple[Callable[[Config], Any], ...] = (
     bind_address, lambda config: possible_ports(config, "schedd", Random(0)), collector_nodes, gateway_nodes,
     lambda config: gateways_of(config, "schedd"), metrics_door, wanted_parts, folders_of_pool, slots,
     startd.inventory_commands, startd.offline_units, lambda config: startd.container_attributes(config, works=True),
-    startd.startd_name, children_of, collectors_of, defrag_settings, rooster_settings, record_settings, epoch_settings,
+    startd.startd_name, children_of, collectors_of, defrag_settings, rooster_settings,
+    power_command, record_settings, epoch_settings,
     negotiator.cycle_settings, negotiator.match_settings, lambda config: negotiator.priority_policy(config, {}),
     negotiator.preemption_requirements, negotiator.cycle_rules, negotiator.fair_share_settings, policy_of, latches_of,
     lambda config: schedd_settings(config, machine="m"), pool_account, Authorization, IdentityMap.of, user_maps,
