@@ -373,3 +373,14 @@ def test_what_a_machine_leaves_behind_when_it_goes_to_sleep_is_not_withdrawn(
     net.run(0.1)
     reader = net.probe(net.system("<t:1>"))
     assert names(ask(net, reader, QueryAds(ad_kind=AdKind.SLOT))) == ["slot1@m"]
+
+
+def test_a_machine_whose_ad_is_no_text_sleeps_like_any_other(net: LocalNetwork, spool: dict[str, str]) -> None:
+    system = collector_with(net, spool)
+    probe = net.probe(net.system("<m:1>"))
+    ad = sleeping("slot1@m").ad + b'Words = "\xff\xfe"\n'
+    ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=ad))
+    assert ask(net, probe, sleeping("slot1@n")) == Done(), "it goes on"
+    assert system.actor("collector") is not None
+    collector_with(net, spool)
+    assert "slot1@n" in names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT)))
