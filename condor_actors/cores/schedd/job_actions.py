@@ -93,7 +93,11 @@ class RunStopper(Protocol):
 
 
 class JobActions:
-    """Carries out what users ask of jobs: remove, hold, release, suspend, continue, vacate, edit."""
+    """Carries out what users ask of jobs: remove, hold, release, suspend, continue, vacate, edit.
+
+    Attributes:
+        is_regrouped: whether a waiting job was edited so that it may match other slots; the core sets it back.
+    """
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions, runs: RunStopper,
                  factories: Factories) -> None:
@@ -101,6 +105,7 @@ class JobActions:
         self._transitions = transitions
         self._runs = runs
         self._factories = factories
+        self.is_regrouped = False
 
     # ---- which jobs
 
@@ -361,7 +366,9 @@ class JobActions:
                 self._transitions.withdraw(job)
                 self._transitions.scheduled.sleep(job)
         elif job.order is not None:
+            before = job.autocluster
             self._context.autoclusters.add(job)
+            self.is_regrouped |= job.autocluster != before
 
 
 def _outgrows(ad: ClassAd, values: ClassAd) -> bool:

@@ -274,6 +274,9 @@ class ScheddCore:
         if changed:
             context.out += [Persist(operation) for operation in changed]
         self.runs.give_orders(self.notices.take_due())
+        if self.actions.is_regrouped:  # no more is wanted than before, but something else
+            self.actions.is_regrouped = False
+            self.demand.wish_cycle()
         self.demand.plan()
         if self._finishing and not self.runs.runs and not self.notices.owners():
             self._finishing = False
@@ -349,6 +352,8 @@ class ScheddCore:
             self.transitions.offer(job)
             if self.claims.has_idle:
                 self.claims.offer_idle()
+            if job.order is not None:
+                self.demand.wish_cycle()
 
     def _offer_anew(self) -> None:
         if not self.transitions.offer_anew():
