@@ -1,9 +1,12 @@
-/* System V semaphores and message queues are at home (shadow/ipc.h); here the program's structures become one request
+/* System V semaphores, message queues and shared memory are at home (shadow/ipc.h); here the program's structures become one request
  * each, and back. */
 #include <linux/msg.h>
 #include <linux/sem.h>
+#include <linux/shm.h>
 
+#include "memory.h"
 #include "remote.h"
+#include "shared.h"
 #include "time.h"
 #include "user.h"
 
@@ -11,6 +14,7 @@ enum {
     MOST_OPERATIONS = 500, OPERATION_BYTES = sizeof(struct sembuf), LONGEST_MESSAGE = 8192, TYPE_BYTES = sizeof(long),
     HIGHEST_VALUE = 32767, VALUE_BYTES = sizeof(unsigned short),
     SET_BYTES = 104, QUEUE_BYTES = 120, SET_LIMITS_BYTES = 40, QUEUE_LIMITS_BYTES = 32,
+    SEGMENT_BYTES = 112, SEGMENT_LIMITS_BYTES = 72, SEGMENTS_USE_BYTES = 48,
     SETS_COUNT = 1 << 20, /* as home calls it: how many semaphores there are */
 };
 
@@ -122,4 +126,65 @@ long do_msgrcv(struct trap *t)
                               .arguments = {(int)t->a[0], 0, room, (int64_t)t->a[3], (int)t->a[4]}};
     const struct vector out = {(void *)t->a[1], TYPE_BYTES + (size_t)room};
     return unless_handled(ask_waiting(t, &request, NULL, 0, &out, 1, NULL));
+}
+
+long do_shmctl(struct trap *t)
+{
+    const int segment = (int)t->a[0], command = (int)t->a[1];
+    const struct request request = {.call = __NR_shmctl, .arguments = {segment, command}};
+    struct control_bytes bytes = {0};
+    if (segment < 0 || command < 0)
+        return -EINVAL;
+    switch (command) {
+    case IPC_STAT: case SHM_STAT: case SHM_STAT_ANY: bytes.out = SEGMENT_BYTES; break;
+    case IPC_SET: bytes.in = SEGMENT_BYTES; break;
+    case IPC_INFO: bytes.out = SEGMENT_LIMITS_BYTES; break;
+    case SHM_INFO: bytes.out = SEGMENTS_USE_BYTES; break;
+    default: break;
+    }
+    return control(t, &request, (void *)t->a[2], bytes);
+}
+
+long do_shmat(struct trap *t)
+{
+    const int flags = (int)t->a[2];
+    unsigned long at = t->a[1];
+    uint64_t size;
+    const struct vector out = {&size, sizeof size};
+    const struct request request = {.call = __NR_shmat, .arguments = {(int)t->a[0], 0, flags}};
+    if ((int)t->a[0] < 0 || ((at & (PAGE - 1)) && !(flags & SHM_RND)))
+        return -EINVAL;
+    at &= ~(PAGE - 1);
+    if (!at && (flags & SHM_REMAP))
+        return -EINVAL;
+    if (flags & SHM_EXEC) /* as with files: memory that is executable is not shared */
+        return -EPERM;
+    long handle = ask(t->self, &request, NULL, 0, &out, 1, NULL);
+    if (handle < 0)
+        return handle;
+    const int placed = !at ? 0 : flags & SHM_REMAP ? MAP_FIXED : MAP_FIXED_NOREPLACE;
+    long place = map_segment(t->self, handle, at, page_up(size), flags & SHM_RDONLY ? PROT_READ : PROT_READ | PROT_WRITE,
+                             placed);
+    if (is_error(place)) {
+        release_file(t->self, handle);
+        return place == -EEXIST ? -EINVAL : place;
+    }
+    shared_is_segment(handle);
+    return place;
+}
+
+long do_shmdt(struct trap *t)
+{
+    struct trap unmap = *t;
+    unsigned long from, to;
+    bool some = false;
+    while (shared_segment_piece(t->a[0], &from, &to)) {
+        unmap.a[0] = from;
+        unmap.a[1] = to - from;
+        long failed = do_munmap(&unmap);
+        if (failed)
+            return failed;
+        some = true;
+    }
+    return some ? 0 : -EINVAL;
 }

@@ -257,6 +257,18 @@ long do_mmap(struct trap *t)
     return place;
 }
 
+/* SIZE bytes of shared memory that home has under HANDLE, at a place of the program's choice if AT is not 0. */
+long map_segment(struct thread *self, long handle, unsigned long at, size_t size, int protection, int flags)
+{
+    struct trap as_file = {.self = self, .number = __NR_mmap, .a = {at, size}};
+    struct arena_place arena;
+    long failed = find_in_arena(&as_file, handle, &arena);
+    if (failed || arena.at < 0)
+        return failed ? failed : -ENOMEM;
+    begin_sharing();
+    return map_file(&as_file, handle, protection, flags | MAP_NORESERVE, &arena);
+}
+
 long do_munmap(struct trap *t)
 {
     unsigned long at = t->a[0], size = page_up(t->a[1]);

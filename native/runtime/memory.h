@@ -8,6 +8,7 @@
 #include "lock.h"
 
 struct thread;
+struct trap;
 extern struct lock memory_lock;
 
 /* space.c */
@@ -19,6 +20,8 @@ unsigned long space_find(unsigned long size) REQUIRES(memory_lock);
 
 /* memory.c */
 bool is_programs_range(unsigned long at, size_t size);
+long do_munmap(struct trap *t);
+long map_segment(struct thread *self, long handle, unsigned long at, size_t size, int protection, int flags);
 long map_anonymous(unsigned long at, size_t size, int protection, int flags);
 void unmap(unsigned long at, size_t size);
 void drop_program_memory(struct thread *self) REQUIRES(one_thread);

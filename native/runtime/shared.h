@@ -14,6 +14,8 @@ long shared_write_back(struct thread *self, unsigned long from, unsigned long to
 long shared_write_all(struct thread *self);
 long shared_leave(struct thread *self, unsigned long from, unsigned long to, bool *any, long *unwritten);
 void shared_let_go(struct thread *self);
+void shared_is_segment(long handle);
+bool shared_segment_piece(unsigned long at, unsigned long *from, unsigned long *to);
 bool shared_lies_in(unsigned long from, unsigned long to);
 void shared_gone(struct thread *self, unsigned long from, unsigned long to);
 long shared_take(struct thread *self, unsigned long from, unsigned long to, bool *any);

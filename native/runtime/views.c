@@ -153,6 +153,32 @@ struct view *new_view(struct thread *self)
     return found;
 }
 
+/* HANDLE's view is an attached segment of shared memory. */
+void shared_is_segment(long handle)
+{
+    lock(&views_lock);
+    for (size_t i = 0; i < views_used; i++)
+        views[i].segment |= views[i].to && views[i].handle == handle;
+    unlock(&views_lock);
+}
+
+/* A piece of the segment that was attached at AT. False: there is none. */
+bool shared_segment_piece(unsigned long at, unsigned long *from, unsigned long *to)
+{
+    bool found = false;
+    lock(&views_lock);
+    for (size_t i = 0; i < views_used && !found; i++) {
+        const struct view *v = &views[i];
+        found = v->segment && overlaps(v, v->from, v->to) && v->from - (unsigned long)v->offset == at;
+        if (found) {
+            *from = v->from;
+            *to = v->to;
+        }
+    }
+    unlock(&views_lock);
+    return found;
+}
+
 long hold_file(struct thread *self, int fd)
 {
     struct request hold = {.call = OP_HOLD, .arguments = {fd, 0}};

@@ -15,6 +15,7 @@ struct view {
     bool leaves;            /* the memory is being unmapped or moved: it stands for nothing just now */
     uint64_t born;          /* when it was made, counted in views */
     bool unsaved;           /* writing it has failed */
+    bool segment;           /* of System V shared memory */
     uint64_t *marks;        /* of each page as the file has it; NULL: not known */
     uint64_t *marks_memory; /* where their memory begins, beyond what an image covers; perhaps other views' as well */
     size_t marks_bytes;

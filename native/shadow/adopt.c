@@ -305,7 +305,7 @@ static long adopt_files(struct work *w, struct reader *r, struct file **files, c
         if (copy.kind == FILE_INOTIFY && !known[i])
             result = inotify_filled(s, files[i]->inotify, &copy, contents[i], files, count);
         if (copy.kind == FILE_IPC)
-            result = ipc_filled(s, contents[i], copy.content_size);
+            result = ipc_filled(s, contents[i], copy.content_size, files, count);
     }
     free(described);
     free(contents);

@@ -160,7 +160,7 @@ static ssize_t content_of(struct work *w, struct list *list, struct file *file, 
     case FILE_EVENT: d->offset = fdinfo_value(file->real, "eventfd-count:", "%llx"); return 0;
     case FILE_EPOLL: return epoll_content(list, file, to, room);
     case FILE_INOTIFY: return watches_content(w, list, file->inotify, to, room);
-    case FILE_IPC: return ipc_described(w->session->ipc, to, room);
+    case FILE_IPC: return ipc_described(w->session->ipc, to, room, number_in, list);
     case FILE_TIMER:
         d->offset = fdinfo_value(file->real, "clockid:", "%llu");
         if (timerfd_gettime(file->real, &setting) < 0)
@@ -239,7 +239,7 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     return size < 0 ? size : 0;
 }
 
-/* A family's semaphores and message queues are in its first process's description. False: there is no room. */
+/* A family's semaphores, message queues and shared memory are in its first process's description. False: there is no room. */
 static bool note_ipc(struct session *s, struct list *list)
 {
     if (s->root != s || !s->ipc)
@@ -248,7 +248,7 @@ static bool note_ipc(struct session *s, struct list *list)
     if (!file)
         return false;
     file->kind = FILE_IPC;
-    const bool fits = note_hidden(list, file);
+    const bool fits = ipc_files(s->ipc, note_hidden, list) && note_hidden(list, file);
     file_drop(file);
     return fits;
 }

@@ -136,8 +136,12 @@ void close_all(struct session *s)
             close_entry(s, i);
     }
     for (int i = 0; i < MAX_HANDLES; i++)
-        if (s->handles[i])
-            file_drop(s->handles[i]);
+        if (s->handles[i]) {
+            struct file *file = s->handles[i];
+            s->handles[i] = NULL;
+            file_drop(file);
+            segment_left(s, file);
+        }
     for (int i = 0; i < 3; i++)
         if (s->task.standard[i] >= 0)
             close(s->task.standard[i]);

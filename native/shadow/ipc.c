@@ -1,4 +1,4 @@
-/* What semaphores and message queues have in common: numbers, keys, rights, and standing in line. */
+/* What semaphores, message queues and shared memory have in common: numbers, keys, rights, and standing in line. */
 #include "ipc.h"
 
 #include <stdlib.h>
@@ -86,13 +86,15 @@ int ipc_used(const struct ipc *ipc, enum ipc_kind kind)
     return used;
 }
 
-static long new_object(struct ipc *ipc, enum ipc_kind kind, int key, int flags, size_t size)
+static long new_object(struct session *s, struct ipc *ipc, enum ipc_kind kind, int key, int flags, size_t size)
 {
-    if (ipc_used(ipc, kind) == MOST_OBJECTS || (kind == IPC_SETS && size > MOST_SEMAPHORES - ipc->semaphores))
+    if (ipc_used(ipc, kind) == MOST_OBJECTS || (kind == IPC_SETS && size > MOST_SEMAPHORES - ipc->semaphores) ||
+        (kind == IPC_SEGMENTS && size > MOST_SEGMENT_BYTES - ipc->segment_bytes))
         return -ENOSPC;
     struct semaphore_set *set = kind == IPC_SETS ? set_new(ipc, size) : NULL;
     struct message_queue *queue = kind == IPC_QUEUES ? queue_new() : NULL;
-    struct ipc_object *o = set ? &set->base : queue ? &queue->base : NULL;
+    struct segment *segment = kind == IPC_SEGMENTS ? segment_fresh(ipc, size, s->virtual_pid) : NULL;
+    struct ipc_object *o = set ? &set->base : queue ? &queue->base : segment ? &segment->base : NULL;
     if (!o)
         return -ENOMEM;
     o->key = key;
@@ -104,7 +106,14 @@ static long new_object(struct ipc *ipc, enum ipc_kind kind, int key, int flags, 
     return o->id;
 }
 
-/* SIZE: of a set, how many semaphores it has at least. */
+static size_t size_of(const struct ipc_object *o)
+{
+    return o->kind == IPC_SETS       ? ((const struct semaphore_set *)o)->count
+           : o->kind == IPC_SEGMENTS ? ((const struct segment *)o)->size
+                                     : 0;
+}
+
+/* SIZE: at least so many semaphores, or bytes of memory. */
 long ipc_get(struct work *w, enum ipc_kind kind, int key, int flags, size_t size)
 {
     struct ipc *ipc = ipc_of(w->session);
@@ -118,13 +127,15 @@ long ipc_get(struct work *w, enum ipc_kind kind, int key, int flags, size_t size
     long result;
     if (!found && key != IPC_PRIVATE && !(flags & IPC_CREAT))
         result = -ENOENT;
-    else if (!found && kind == IPC_SETS && !size)
+    else if (!found && kind != IPC_QUEUES && (!size || size > INT64_MAX))
         result = -EINVAL;
+    else if (!found && kind == IPC_SEGMENTS && size > MOST_SEGMENT_BYTES)
+        result = -ENOMEM;
     else if (!found)
-        result = new_object(ipc, kind, key, flags, size);
+        result = new_object(w->session, ipc, kind, key, flags, size);
     else if ((flags & IPC_CREAT) && (flags & IPC_EXCL))
         result = -EEXIST;
-    else if (kind == IPC_SETS && size > ((struct semaphore_set *)found)->count)
+    else if (size > size_of(found))
         result = -EINVAL;
     else
         result = ipc_may(found, (unsigned)flags) ? found->id : -EACCES;
@@ -263,8 +274,10 @@ void ipc_end(struct session *root)
             struct ipc_object *o = ipc->objects[kind][i];
             if (o && kind == IPC_SETS)
                 set_end(ipc, (struct semaphore_set *)o);
-            else if (o)
+            else if (o && kind == IPC_QUEUES)
                 queue_end(ipc, (struct message_queue *)o);
+            else if (o)
+                segment_end(ipc, (struct segment *)o);
         }
     if (ipc)
         pthread_mutex_destroy(&ipc->lock);

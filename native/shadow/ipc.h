@@ -1,4 +1,4 @@
-/* System V semaphores and message queues of a family.
+/* System V semaphores, message queues and shared memory of a family.
  *
  * They are the family's own: its keys and numbers mean nothing to any kernel and to no other program, as do the addresses
  * of its sockets.  One lock guards all of a family's.
@@ -11,11 +11,13 @@
 
 #include "serve.h"
 
+#include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
+#include <sys/shm.h>
 
-enum ipc_kind { IPC_SETS, IPC_QUEUES, IPC_KINDS };
+enum ipc_kind { IPC_SETS, IPC_QUEUES, IPC_SEGMENTS, IPC_KINDS };
 
 enum {
     MOST_OBJECTS = 1024,      /* of a kind in a family */
@@ -32,6 +34,8 @@ enum {
     MOST_MESSAGE_BYTES = 32 << 20, /* of a family, what each costs by itself included */
     SETS_COUNT = 1 << 20,     /* of semctl, for the runtime: how many semaphores there are */
 };
+
+#define MOST_SEGMENT_BYTES (16ull << 30) /* of a family; what is not touched costs nothing */
 
 struct ipc_object {
     enum ipc_kind kind;
@@ -77,6 +81,14 @@ struct message_queue {
     struct message *first, **end;
 };
 
+struct segment {
+    struct ipc_object base;
+    struct file *file;
+    uint64_t size;
+    int64_t attached, detached;
+    int creator, last;
+};
+
 /* A request that stands in line. */
 struct ipc_wait {
     struct ipc_wait *next;
@@ -99,7 +111,7 @@ struct ipc {
     pthread_mutex_t lock;
     struct ipc_object *objects[IPC_KINDS][MOST_OBJECTS];
     uint16_t sequences[IPC_KINDS][MOST_OBJECTS];
-    size_t semaphores, message_bytes;
+    size_t semaphores, message_bytes, segment_bytes;
 };
 
 /* ipc.c */
@@ -133,8 +145,15 @@ struct message *message_new(struct ipc *ipc, size_t size); /* NULL: there is no 
 void message_end(struct ipc *ipc, struct message *message);
 void queue_add(struct message_queue *queue, struct message *message);
 
+/* segments.c */
+struct segment *segment_new(struct ipc *ipc, uint64_t size, struct file *file);
+struct segment *segment_fresh(struct ipc *ipc, uint64_t size, int creator);
+void segment_drop(struct ipc *ipc, struct segment *segment);
+void segment_end(struct ipc *ipc, struct segment *segment);
+
 /* moved_ipc.c */
-ssize_t ipc_described(struct ipc *ipc, uint8_t *to, size_t room);
-long ipc_filled(struct session *s, const uint8_t *content, size_t size);
+bool ipc_files(struct ipc *ipc, bool (*note)(void *list, struct file *file), void *list);
+ssize_t ipc_described(struct ipc *ipc, uint8_t *to, size_t room, int (*number)(void *list, struct file *file), void *list);
+long ipc_filled(struct session *s, const uint8_t *content, size_t size, struct file **files, uint32_t count);
 
 #endif

@@ -1,7 +1,7 @@
-/* Semaphores and message queues in a checkpoint.
+/* Semaphores, message queues and shared memory in a checkpoint.
  *
  * They are content of a file of their own kind that no descriptor stands for, in the description of a family's first
- * process.  Nobody stands in line then: who waited was interrupted, and asks again.
+ * process; the files of shared memory are among its files, too.  Nobody stands in line then: who waited was interrupted, and asks again.
  */
 #include "ipc.h"
 
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct saved_head {
-    uint32_t sets, queues;
+    uint32_t sets, queues, segments, reserved;
 };
 
 struct saved_object {
@@ -38,6 +38,14 @@ struct saved_message { /* its text follows */
     uint64_t size;
 };
 
+struct saved_segment {
+    struct saved_object base;
+    uint64_t size;
+    int64_t attached, detached;
+    int32_t creator, last;
+    uint32_t file, gone; /* which of the described ones; whether it ends with its last attachment */
+};
+
 struct writer {
     uint8_t *to;
     size_t room, used;
@@ -52,7 +60,7 @@ static void write_down(struct writer *out, const void *from, size_t size)
 
 static struct saved_object saved_object(const struct ipc_object *o)
 {
-    return (struct saved_object){o->id, o->key, o->uid, o->gid, o->cgid, o->mode, o->changed};
+    return (struct saved_object){o->id, o->key, o->uid, o->gid, o->cgid, o->mode & ALL_MODES, o->changed};
 }
 
 static void describe_set(struct writer *out, const struct semaphore_set *set)
@@ -82,12 +90,34 @@ static void describe_queue(struct writer *out, const struct message_queue *queue
     }
 }
 
+static void describe_segment(struct writer *out, const struct segment *segment, int file)
+{
+    const struct saved_segment saved = {.base = saved_object(&segment->base), .size = segment->size,
+                                        .attached = segment->attached, .detached = segment->detached,
+                                        .creator = segment->creator, .last = segment->last, .file = (uint32_t)file,
+                                        .gone = (segment->base.mode & SHM_DEST) != 0};
+    write_down(out, &saved, sizeof saved);
+}
+
+/* Tells of each file that is to be described. False: there is no room for all. */
+bool ipc_files(struct ipc *ipc, bool (*note)(void *list, struct file *file), void *list)
+{
+    bool fits = true;
+    pthread_mutex_lock(&ipc->lock);
+    for (int i = 0; i < MOST_OBJECTS && fits; i++)
+        if (ipc_at(ipc, IPC_SEGMENTS, i))
+            fits = note(list, ((struct segment *)ipc_at(ipc, IPC_SEGMENTS, i))->file);
+    pthread_mutex_unlock(&ipc->lock);
+    return fits;
+}
+
 /* Returns how many bytes it is, or -errno. */
-ssize_t ipc_described(struct ipc *ipc, uint8_t *to, size_t room)
+ssize_t ipc_described(struct ipc *ipc, uint8_t *to, size_t room, int (*number)(void *list, struct file *file), void *list)
 {
     struct writer out = {to, room, 0};
     pthread_mutex_lock(&ipc->lock);
-    const struct saved_head head = {(uint32_t)ipc_used(ipc, IPC_SETS), (uint32_t)ipc_used(ipc, IPC_QUEUES)};
+    const struct saved_head head = {(uint32_t)ipc_used(ipc, IPC_SETS), (uint32_t)ipc_used(ipc, IPC_QUEUES),
+                                    (uint32_t)ipc_used(ipc, IPC_SEGMENTS), 0};
     write_down(&out, &head, sizeof head);
     write_down(&out, ipc->sequences, sizeof ipc->sequences);
     for (int i = 0; i < MOST_OBJECTS; i++)
@@ -96,6 +126,11 @@ ssize_t ipc_described(struct ipc *ipc, uint8_t *to, size_t room)
     for (int i = 0; i < MOST_OBJECTS; i++)
         if (ipc_at(ipc, IPC_QUEUES, i))
             describe_queue(&out, (const struct message_queue *)ipc_at(ipc, IPC_QUEUES, i));
+    for (int i = 0; i < MOST_OBJECTS; i++) {
+        const struct segment *segment = (const struct segment *)ipc_at(ipc, IPC_SEGMENTS, i);
+        if (segment)
+            describe_segment(&out, segment, number(list, segment->file));
+    }
     pthread_mutex_unlock(&ipc->lock);
     return out.used <= room ? (ssize_t)out.used : -EFBIG;
 }
@@ -199,8 +234,29 @@ static bool queue_again(struct ipc *ipc, struct reader *in)
     return queue_filled(ipc, queue, &saved, in);
 }
 
+static bool segment_again(struct ipc *ipc, struct reader *in, struct file **files, uint32_t count)
+{
+    struct saved_segment saved;
+    if (!read_back(in, &saved, sizeof saved) || saved.file >= count || !files[saved.file] ||
+        files[saved.file]->kind != FILE_TEXT || !saved.size || saved.size > MOST_SEGMENT_BYTES - ipc->segment_bytes)
+        return false;
+    struct segment *segment = segment_new(ipc, saved.size, files[saved.file]);
+    if (!segment)
+        return false;
+    segment->attached = saved.attached;
+    segment->detached = saved.detached;
+    segment->creator = saved.creator;
+    segment->last = saved.last;
+    if (object_again(ipc, IPC_SEGMENTS, &segment->base, &saved.base)) {
+        segment->base.mode |= saved.gone ? SHM_DEST : 0;
+        return true;
+    }
+    segment_drop(ipc, segment);
+    return false;
+}
+
 /* Only of a family that has none yet, and by its first process. Returns 0 or -errno. */
-long ipc_filled(struct session *s, const uint8_t *content, size_t size)
+long ipc_filled(struct session *s, const uint8_t *content, size_t size, struct file **files, uint32_t count)
 {
     struct ipc *ipc = s->root == s ? ipc_of(s) : NULL;
     struct reader in = {content, size};
@@ -208,7 +264,8 @@ long ipc_filled(struct session *s, const uint8_t *content, size_t size)
     if (!ipc)
         return s->root == s ? -ENOMEM : -EPROTO;
     pthread_mutex_lock(&ipc->lock);
-    bool good = !ipc_used(ipc, IPC_SETS) && !ipc_used(ipc, IPC_QUEUES) && read_back(&in, &head, sizeof head) &&
+    bool good = !ipc_used(ipc, IPC_SETS) && !ipc_used(ipc, IPC_QUEUES) &&
+                !ipc_used(ipc, IPC_SEGMENTS) && read_back(&in, &head, sizeof head) &&
                 read_back(&in, ipc->sequences, sizeof ipc->sequences);
     for (size_t i = 0; i < sizeof ipc->sequences / sizeof **ipc->sequences; i++)
         ipc->sequences[i / MOST_OBJECTS][i % MOST_OBJECTS] %= MOST_SEQUENCE;
@@ -216,6 +273,8 @@ long ipc_filled(struct session *s, const uint8_t *content, size_t size)
         good = set_again(ipc, &in);
     for (uint32_t i = 0; good && i < head.queues; i++)
         good = queue_again(ipc, &in);
+    for (uint32_t i = 0; good && i < head.segments; i++)
+        good = segment_again(ipc, &in, files, count);
     pthread_mutex_unlock(&ipc->lock);
     return good && !in.left ? 0 : -EPROTO;
 }

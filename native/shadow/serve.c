@@ -246,9 +246,12 @@ static long serve_release(struct work *w)
     struct file **held = handle_of(w->session, ARGUMENT(0));
     if (!held)
         return -EBADF;
-    file_drop(*held);
+    const struct file *file = *held;
     *held = NULL;
-    return span_release(w->session, ARGUMENT(0));
+    long result = span_release(w->session, ARGUMENT(0));
+    file_drop((struct file *)file);
+    segment_left(w->session, file);
+    return result;
 }
 
 static long serve_path_of(struct work *w)

@@ -47,7 +47,7 @@ struct file {
 enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, FILE_TIMER, FILE_TEXT, FILE_SOCKET,
        FILE_RECORDS, /* no descriptor's: the session locks records by it, see records.c */
        FILE_INOTIFY,
-       FILE_IPC /* no descriptor's: semaphores and message queues, in a checkpoint */ };
+       FILE_IPC /* no descriptor's: semaphores, message queues and shared memory, in a checkpoint */ };
 
 struct entry {
     struct file *file;
@@ -165,7 +165,7 @@ struct session {
     uint32_t processes;          /* in the last image */
     struct adopted *adopted;     /* files that members share, until all are back */
     struct network *network;     /* NULL: there was no socket yet */
-    struct ipc *ipc;             /* NULL: no semaphore and no message queue */
+    struct ipc *ipc;             /* NULL: nothing of System V's */
     atomic_uint inotifies, watches; /* of the root: what the family has of them */
     atomic_int untold;    /* of the root: events that the host has not taken yet */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
@@ -259,6 +259,9 @@ void records_forget(struct session *s);
 void ipc_leave(struct work *w);
 void ipc_process_ended(struct session *s);
 void ipc_end(struct session *root);
+
+/* segments.c */
+void segment_left(struct session *s, const struct file *file);
 
 /* open_calls.c */
 long check_proc(int real, int flags);

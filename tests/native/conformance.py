@@ -50,8 +50,9 @@ LEFT_OUT = {
     "flock": "waits", "mlock": "limits differ", "waitid": "waits", "msync": "any number may be a place",
     "clock_gettime": "clocks that do not exist are another matter", "getpriority": "-", "splice": "refused",
     "setsockopt": "a list of its own", "getsockopt": "a list of its own", "getsockname": "names differ",
-    **dict.fromkeys(("semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl"),
-                    "a list of its own, in programs/queues.c: what is made has to be removed"),
+    **dict.fromkeys(("semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl",
+                     "shmget", "shmat", "shmctl"),
+                    "a list of its own, in programs/queues.c and segments.c: what is made has to be removed"),
     "memfd_create": "names differ", "sched_getparam": "other processes", "sched_getscheduler": "other processes",
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""System V semaphores and message queues: what a program hears of them is the native thing, also when it is moved."""
+"""System V semaphores, queues and memory: what a program hears of them is the native thing, also when it is moved."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from .conftest import Compile, finished, tool
 from .test_conformance import AWAY, NATIVE, run
 
 
+@pytest.mark.parametrize("program", ["queues", "segments"])
 @pytest.mark.parametrize(("rest_ms", "links", "pause_s"), [(2, 0, 0.0), (60, 8, 0.1), (30, 12, 0.02)])
 def test_what_a_program_hears_is_the_native_thing(
-    rest_ms: int, links: int, pause_s: float, compiled: Compile, tmp_path: Path
+    program: str, rest_ms: int, links: int, pause_s: float, compiled: Compile, tmp_path: Path
 ) -> None:
-    command = [compiled("queues"), str(rest_ms)]
+    command = [compiled(program), str(rest_ms)]
     native, here = tmp_path / "native", tmp_path / "here"
     native.mkdir()
     here.mkdir()
@@ -31,8 +32,9 @@ def test_what_a_program_hears_is_the_native_thing(
     assert bool(life.links) == bool(links)
 
 
-def test_arguments_that_are_wrong_are_refused_as_natively(compiled: Compile, tmp_path: Path) -> None:
-    command = [compiled("queues"), "arguments"]
+@pytest.mark.parametrize("program", ["queues", "segments"])
+def test_arguments_that_are_wrong_are_refused_as_natively(program: str, compiled: Compile, tmp_path: Path) -> None:
+    command = [compiled(program), "arguments"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
     assert finished(tool("run", "--", *command), tmp_path)[:2] == (0, done.stdout)
 
@@ -85,3 +87,40 @@ def test_the_mode_decides_what_a_program_may_do(tmp_path: Path) -> None:
         os.chmod(name, 0o755)
         ways = [run(how, ["/usr/bin/python3", "-c", code], Path(name) / "work") for how in (NATIVE, AWAY)]
     assert ways == [["0 -1 EACCES", "0 -1 EACCES", "0 0"]] * 2
+
+
+def test_what_nobody_has_attached_stays_and_what_is_removed_ends(tmp_path: Path) -> None:
+    """Also when its last process was killed; and there is an end to how much of it there can be."""
+    code = (
+        "import ctypes, errno, os, signal\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        "c.shmat.restype = ctypes.c_void_p\n"
+        "c.shmdt.argtypes = [ctypes.c_void_p]\n"
+        "def inside(at): return ctypes.string_at(at + 4090, 12)\n"
+        "kept, removed = c.shmget(0, 8192, 0o600), c.shmget(0, 8192, 0o600)\n"
+        "if not os.fork():\n"
+        "    at = c.shmat(kept, None, 0)\n"
+        "    ctypes.memmove(at + 4090, b'over an edge', 12)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "at = c.shmat(kept, None, 0)\n"
+        "print(inside(at))\n"
+        "come, go = os.pipe()\n"
+        "if not (child := os.fork()):\n"
+        "    c.shmat(removed, None, 0)\n"
+        "    c.shmctl(removed, 0, None)\n"
+        "    ctypes.memmove(at, b'by the killed', 13)\n"
+        "    os.write(go, b'x')\n"
+        "    signal.pause()\n"
+        "os.read(come, 1)\n"
+        "print(c.shmctl(removed, 2, ctypes.create_string_buffer(112)))\n"
+        "os.kill(child, 9)\n"
+        "os.wait()\n"
+        "print(c.shmctl(removed, 2, ctypes.create_string_buffer(112)), errno.errorcode[ctypes.get_errno()])\n"
+        "print(ctypes.string_at(at, 13), c.shmdt(at), c.shmctl(kept, 0, None))\n"
+        "c.shmget.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_int]\n"
+        "print(c.shmget(0, (16 << 30) + 1, 0o600), errno.errorcode[ctypes.get_errno()],\n"
+        "      c.shmget(0, 16 << 30, 0o600) >= 0, c.shmget(0, 1, 0o600), errno.errorcode[ctypes.get_errno()])\n"
+    )
+    assert finished(tool("run", "--", sys.executable, "-c", code), tmp_path)[:2] == (
+        0, b"b'over an edge'\n0\n-1 EINVAL\nb'by the killed' 0 0\n-1 ENOMEM True -1 ENOSPC\n")

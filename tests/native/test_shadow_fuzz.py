@@ -3,11 +3,11 @@
 In the gate the inputs are the same each time: what earlier searches kept (fuzz/frames), each call and operation with
 arguments at the edges of their types (fuzz/extremes.py), what images say of their open files, sound and hostile
 (fuzz/descriptions.py), what the members of a family say of themselves
-(fuzz/families.py), what is done with sockets (fuzz/sockets.py), watches (fuzz/watches.py), semaphores and message
-queues (fuzz/queues.py), mutants of the kept ones made with a fixed dice, and a coverage-guided search of a fixed length
-from a fixed number.  ``make fuzz`` searches for a minute, the soak from a fresh number and for long;
-``CONDOR_KEEP_FRAMES=1`` copies what it finds worth keeping to
-fuzz/frames.  The harness confines itself (an empty root directory, no rights) and works in a folder of its own.  That
+(fuzz/families.py), what is done with sockets (fuzz/sockets.py), watches (fuzz/watches.py), and System V's
+semaphores, queues and memory (fuzz/queues.py), mutants of the kept ones made with a fixed dice, and a coverage-guided
+search of a fixed length from a fixed number.  ``make fuzz`` searches for a minute, the soak from a fresh number and for
+long; ``CONDOR_KEEP_FRAMES=1`` copies what it finds worth keeping to fuzz/frames.
+The harness confines itself (an empty root directory, no rights) and works in a folder of its own.  That
 the inputs reach the shadow's code is counted in a build of its own.
 """
 

@@ -19,7 +19,6 @@ __all__ = ["REFUSED", "Verdict", "examine"]
 
 REFUSED = {
     "connect": "a process that is not its own (ENETUNREACH, ECONNREFUSED)",
-    **dict.fromkeys(("shmget", "shmat"), "System V shared memory (ENOSYS)"),
     "mq_open": "message queues (ENOSYS)",
     **dict.fromkeys(("ptrace", "process_vm_readv"), "looking into other processes (EPERM)"),
     "fanotify_init": "watching whole file systems (EPERM)",

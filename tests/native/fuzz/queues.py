@@ -1,4 +1,4 @@
-"""What a program does with semaphores and message queues, and what images say of them, sound and hostile, as frames.
+"""What a program does with semaphores, queues and shared memory, and what images say of them, sound and hostile.
 
 See native/shadow/ipc.h and moved_ipc.c.
 """
@@ -8,16 +8,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from tests.native.fuzz.descriptions import DESCRIBE, ENTRY, File, adopt, changed, description, file
+from tests.native.fuzz.descriptions import DESCRIBE, ENTRY, TEXT, File, adopt, changed, description, file
 from tests.native.fuzz.extremes import EDGES, LOWEST, MODES, frame, prologue
 
 SEMGET, SEMCTL, SEMOP, MSGGET, MSGSND, MSGRCV, MSGCTL, CANCEL, EXIT = 64, 66, 220, 68, 69, 70, 71, 1001, 1002
 RMID, SET, STAT, INFO, GETPID, GETVAL, GETALL, GETNCNT, GETZCNT, SETVAL, SETALL = 0, 1, 2, 3, 11, 12, 13, 14, 15, 16, 17
+SHMGET, SHMAT, SHMCTL, RELEASE, READ_ONLY = 29, 30, 31, 1012, 0o10000
+LOCK, SHM_STAT, SHM_INFO, SHM_STAT_ANY = 11, 13, 14, 15
 SEM_STAT, SEM_INFO, SEM_STAT_ANY, MSG_STAT, MSG_INFO, MSG_STAT_ANY, COUNT = 18, 19, 20, 11, 12, 13, 1 << 20
 CREATE, EXCLUSIVE, NO_WAIT, UNDO, CUT, EXCEPT, COPY = 0o1000, 0o2000, 0o4000, 0x1000, 0o10000, 0o20000, 0o40000
 KIND = 11
 OBJECT, USED, STEP = struct.Struct("<iiIIIIq"), struct.Struct("<qII"), 1 << 15
-QUEUE, MESSAGE = struct.Struct("<qqQiiQ"), struct.Struct("<qQ")
+QUEUE, MESSAGE, SEGMENT = struct.Struct("<qqQiiQ"), struct.Struct("<qQ"), struct.Struct("<QqqiiII")
 MOST_OBJECTS = 1024
 
 
@@ -67,6 +69,16 @@ def of_queues() -> bytes:
             + frame(DESCRIBE, (1 << 20,)) + received(77, slot=14) + sent(0, b"none"))  # fmt: skip
 
 
+def of_segments() -> bytes:
+    """Return what makes memory, attaches it, is told of it, is saved, lets go of it and removes it."""
+    make = frame(SHMGET, (99, 5000, CREATE | 0o600)) + frame(SHMGET, (99, 5001, 0)) + frame(SHMGET, (0, 1, 0o600))
+    told = b"".join(frame(SHMCTL, (0, command)) for command in (STAT, INFO, LOCK, SHM_STAT, SHM_INFO, SHM_STAT_ANY, 99))
+    attach = b"".join(frame(SHMAT, (which, 0, how)) for which, how in ((0, 0), (0, READ_ONLY), (1, 0), (9, 0)))
+    ends = frame(RELEASE, (4097,)) + frame(SHMCTL, (0, RMID)) + frame(SHMCTL, (0, SET), bytes(112)) + told
+    again = frame(RELEASE, (4098,)) + told + frame(SHMCTL, (1, RMID)) + frame(SHMCTL, (1, STAT))
+    return make + attach + frame(18, (4097, 5, 5, 0), b"first") + told + frame(DESCRIBE, (1 << 20,)) + ends + again
+
+
 def an_object(number: int, key: int, numbers: tuple[int, ...] = ()) -> bytes:
     return OBJECT.pack(*(numbers or (number, key, 0, 0, 0, 0o600, 1)))
 
@@ -85,25 +97,31 @@ def a_queue(base: bytes, messages: tuple[tuple[int, bytes], ...] = ((1, b"one"),
 
 
 SETS = (a_set(an_object(0, 77)), a_set(an_object(3 * STEP + 1, 0), (0, 7, 9), ()))
+MEMORY = file(TEXT, content=b"what is in it")
+SEGMENTS = (an_object(0, 99) + SEGMENT.pack(13, 1, 1, 5, 6, 1, 0), an_object(1, 0) + SEGMENT.pack(13, 1, 1, 5, 6, 1, 1))
 QUEUES = (a_queue(an_object(0, 88)), a_queue(an_object(2, 0), ()))
 
 
-def kept(sets: tuple[bytes, ...] = SETS, queues: tuple[bytes, ...] = QUEUES, head: tuple[int, ...] = ()) -> File:
+def kept(sets: tuple[bytes, ...] = SETS, queues: tuple[bytes, ...] = QUEUES, segments: tuple[bytes, ...] = (),
+         head: tuple[int, ...] = ()) -> File:  # fmt: skip
     """Return a described family's objects; the second set's place was used three times before."""
-    used = struct.pack(f"<{2 * MOST_OBJECTS}H", 0, 3, *[0] * (2 * MOST_OBJECTS - 2))
-    counts = struct.pack("<II", *(head or (len(sets), len(queues))))
-    return file(KIND, content=counts + used + b"".join(sets) + b"".join(queues))
+    used = struct.pack(f"<{3 * MOST_OBJECTS}H", 0, 3, *[0] * (3 * MOST_OBJECTS - 2))
+    counts = struct.pack("<IIII", *(head or (len(sets), len(queues), len(segments), 0)))
+    return file(KIND, content=counts + used + b"".join(sets) + b"".join(queues) + b"".join(segments))
 
 
 def brought(one: File, entries: list[tuple[int, int, int]] | None = None) -> bytes:
-    return adopt(description([one], entries=entries or []))
+    """Return the request to have ONE again, which a file in memory follows."""
+    return adopt(description([one, MEMORY], entries=entries or []))
 
 
 def seeds() -> dict[str, bytes]:
     """Return what a search should begin with, by name."""
     ended = frame(EXIT, (0, 0)) + operated((0, 1, 0)) + sent(1, b"late") + received(0)
     heard = received(0) + frame(SEMCTL, (0, 0, GETALL)) + frame(DESCRIBE, (1 << 20,))
-    return {"semaphores": prologue() + of_semaphores() + ended, "queues": prologue() + of_queues() + ended,
+    memory = brought(kept(segments=SEGMENTS)) + frame(SHMAT, (0, 0, 0)) + frame(SHMCTL, (1, STAT))
+    return {"segments": prologue() + of_segments() + ended, "described segments": prologue() + memory + memory,
+            "semaphores": prologue() + of_semaphores() + ended, "queues": prologue() + of_queues() + ended,
             "described queues": prologue() + brought(kept()) + heard + brought(kept())}  # fmt: skip
 
 
@@ -114,17 +132,22 @@ def hostile() -> Iterator[bytes]:
         yield ready + b"".join(frame(SEMCTL, (0, edge, command, edge)) for command in range(21))
         yield ready + b"".join(frame(call, (edge, 0, edge, edge, edge), bytes(18)) for call in (SEMOP, MSGSND, MSGRCV))
         yield ready + b"".join(frame(MSGCTL, (0, command), bytes(120)) for command in (edge, SET, MSG_STAT, RMID, RMID))
+        yield b"".join(frame(call, (edge, edge, edge), bytes(112)) for call in (SHMGET, SHMAT, SHMCTL))
         yield ready + operated((edge & 0xFFFF, 1, edge & 0xFFFF), timeout_ns=edge) + received(edge, edge, room=edge)
     up = operated(*((0, 1, UNDO) for _ in range(500)))
     yield frame(SEMGET, (0, 2, 0o600)) + up + frame(SEMCTL, (0, 0, SETALL), b"12")
     yield frame(SEMGET, (0, 32000, 0)) * 3 + frame(MSGGET, (0, 0)) * (MOST_OBJECTS + 1)
+    yield frame(SHMGET, (0, 1 << 33, 0)) * 3 + frame(SHMGET, (0, 1, 0o600)) + frame(SHMAT, (2, 0, 0)) * 1025
     for numbers in changed((0, 77, 0, 0, 0, 0o600, 1), "iiIIIIq"):
         yield brought(kept((a_set(an_object(0, 0, numbers)),), (a_queue(an_object(0, 0, numbers)),)))
     for numbers in changed((1, 2, 1), "qII"):
         yield brought(kept((a_set(an_object(0, 77), head=numbers),)))
     for numbers in changed((1, 1, 16384, 5, 6, 2), "qqQiiQ"):
         yield brought(kept(queues=(a_queue(an_object(0, 77), head=numbers),)))
-    for numbers in changed((2, 2), "II"):
+    for numbers in changed((13, 1, 1, 5, 6, 1, 0), "QqqiiII"):
+        yield brought(kept(segments=(an_object(0, 77) + SEGMENT.pack(*numbers),)))
+    yield brought(kept(segments=(SEGMENTS[0], SEGMENTS[0])))
+    for numbers in changed((2, 2, 0, 0), "IIII"):
         yield brought(kept(head=numbers))
     yield brought(kept((SETS[0], SETS[0])))
     yield brought(kept((a_set(an_object(0, 77), undone=(5, 5)),)))
