@@ -18,10 +18,20 @@ enum {
     SETS_COUNT = 1 << 20, /* as home calls it: how many semaphores there are */
 };
 
-/* Waits like those of semaphores are begun anew only if no handler ran. */
-static long unless_handled(long result)
+/* Waits like those of semaphores are begun anew only if no handler ran.  One that is begun anew, and finds nothing any
+ * more, waited for what was removed meanwhile. */
+static long after_wait(struct trap *t, bool anew, long result, int64_t end_ns)
 {
-    return result == -RESTART_ALWAYS ? -RESTART_UNHANDLED : result;
+    if (result == -RESTART_ALWAYS) {
+        remember_wait(t, end_ns);
+        return -RESTART_UNHANDLED;
+    }
+    return anew && result == -EINVAL ? -EIDRM : result;
+}
+
+static bool is_anew(const struct trap *t)
+{
+    return t->self->resume.number == t->number;
 }
 
 long do_semtimedop(struct trap *t)
@@ -40,16 +50,19 @@ long do_semtimedop(struct trap *t)
         return -EFAULT;
     if ((int)t->a[0] < 0 || (t->a[3] && !valid_time(&limit)))
         return -EINVAL;
-    int64_t end_ns = t->a[3] ? wait_left(t, &limit) : 0;
+    int64_t end_ns = t->a[3] ? wait_left(t, &limit) : INT64_MAX;
     int64_t left_ns = !t->a[3] ? -1 : limit.tv_sec < INT32_MAX ? limit.tv_sec * SECOND_NS + limit.tv_nsec : INT64_MAX / 2;
     if (t->a[3] && left_ns < 0)
         left_ns = 0;
     struct request request = {.call = __NR_semtimedop, .arguments = {(int)t->a[0], 0, count, left_ns}};
     const struct vector in = {operations, count * OPERATION_BYTES};
-    long result = unless_handled(ask_waiting(t, &request, &in, 1, NULL, 0, NULL));
-    if (result == -RESTART_UNHANDLED && t->a[3])
-        remember_wait(t, end_ns);
-    return result;
+    return after_wait(t, is_anew(t), ask_waiting(t, &request, &in, 1, NULL, 0, NULL), end_ns);
+}
+
+long do_semop(struct trap *t)
+{
+    t->a[3] = 0;
+    return do_semtimedop(t);
 }
 
 /* Bytes that a command reads and writes. */
@@ -114,7 +127,7 @@ long do_msgsnd(struct trap *t)
         return -EINVAL;
     struct request request = {.call = __NR_msgsnd, .arguments = {(int)t->a[0], 0, (int64_t)size, (int)t->a[3]}};
     const struct vector in = {(void *)t->a[1], TYPE_BYTES + size};
-    return unless_handled(ask_waiting(t, &request, &in, 1, NULL, 0, NULL));
+    return after_wait(t, is_anew(t), ask_waiting(t, &request, &in, 1, NULL, 0, NULL), INT64_MAX);
 }
 
 long do_msgrcv(struct trap *t)
@@ -125,7 +138,7 @@ long do_msgrcv(struct trap *t)
     struct request request = {.call = __NR_msgrcv,
                               .arguments = {(int)t->a[0], 0, room, (int64_t)t->a[3], (int)t->a[4]}};
     const struct vector out = {(void *)t->a[1], TYPE_BYTES + (size_t)room};
-    return unless_handled(ask_waiting(t, &request, NULL, 0, &out, 1, NULL));
+    return after_wait(t, is_anew(t), ask_waiting(t, &request, NULL, 0, &out, 1, NULL), INT64_MAX);
 }
 
 long do_shmctl(struct trap *t)

@@ -97,6 +97,34 @@ void segment_left(struct session *s, const struct file *file)
     pthread_mutex_unlock(&ipc->lock);
 }
 
+static bool is_segments(struct ipc *ipc, const struct file *file)
+{
+    bool found = false;
+    pthread_mutex_lock(&ipc->lock);
+    for (int i = 0; i < MOST_OBJECTS && !found; i++) {
+        const struct segment *segment = (struct segment *)ipc_at(ipc, IPC_SEGMENTS, i);
+        found = segment && segment->file == file;
+    }
+    pthread_mutex_unlock(&ipc->lock);
+    return found;
+}
+
+/* S has said that it ends: its parent may have waited for it before its channel ends, and then has it nothing attached. */
+void segments_left(struct session *s)
+{
+    pthread_mutex_lock(&table_lock);
+    struct ipc *ipc = s->root->ipc;
+    pthread_mutex_unlock(&table_lock);
+    for (int i = 0; i < MAX_HANDLES && ipc; i++) {
+        struct file *file = s->handles[i];
+        if (!file || !is_segments(ipc, file))
+            continue;
+        s->handles[i] = NULL;
+        file_drop(file);
+        segment_left(s, file);
+    }
+}
+
 /* ---- calls */
 
 long serve_shmget(struct work *w)

@@ -199,6 +199,7 @@ static long serve_exit(struct work *w)
     s->state = SHADOW_EXITED;
     records_forget(s); /* its parent may have waited for it before its channel ends */
     ipc_process_ended(s);
+    segments_left(s);
     note_processor_time(s);
     tell(s, SHADOW_EXITED, ARGUMENT(0), ARGUMENT(1), NULL);
     return 0;

@@ -261,6 +261,7 @@ void ipc_process_ended(struct session *s);
 void ipc_end(struct session *root);
 
 /* segments.c */
+void segments_left(struct session *s);
 void segment_left(struct session *s, const struct file *file);
 
 /* open_calls.c */
