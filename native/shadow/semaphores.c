@@ -49,7 +49,7 @@ static long step(struct semaphore *one, int16_t *undo, const struct sembuf *oper
         return operation->sem_flg & IPC_NOWAIT ? -EAGAIN : WOULD_WAIT;
     if (after > HIGHEST_VALUE)
         return -ERANGE;
-    if (operation->sem_flg & SEM_UNDO) {
+    if (undo && (operation->sem_flg & SEM_UNDO)) {
         const int back = *undo - operation->sem_op;
         if (back < LEAST_UNDO || back > HIGHEST_VALUE)
             return -ERANGE;
@@ -77,7 +77,7 @@ static long attempt(struct semaphore_set *set, int pid, const struct sembuf *ope
     while (result && done--) {
         const struct sembuf *operation = &operations[done];
         set->list[operation->sem_num].value -= operation->sem_op;
-        if (operation->sem_flg & SEM_UNDO)
+        if (undo && (operation->sem_flg & SEM_UNDO))
             undo->by[operation->sem_num] = (int16_t)(undo->by[operation->sem_num] + operation->sem_op);
     }
     if (!result)
