@@ -39,6 +39,7 @@ struct answer {
 enum {
     HINT_MORE = 1,   /* a short transfer would mean end of file: go on with the next piece */
     HINT_STEADY = 2, /* an ordinary file of an ordinary file system: its size is true, it never waits */
+    HINT_MAPPED = 0x80, /* what was read, written or cut is mapped by the family, too: see SHARE_WHERE */
 };
 
 /* Ids beside the threads' slots. */
@@ -72,7 +73,7 @@ enum {
                             * generation of a whole image before it; result 1: only what changed since then */
     OP_IMAGE_END = 1009,   /* argument 0: 1 good, 0 given up; argument 1: bytes; result 1: end here */
     OP_NOTE = 1010,        /* argument 0: call number refused; for the event log */
-    OP_HOLD = 1011,        /* fd: keep its file under a handle of the runtime's, for mappings */
+    OP_HOLD = 1011,        /* fd: keep its file under a handle of the runtime's, for mappings; argument 1: HOLD_... */
     OP_RELEASE = 1012,     /* handle: forget it; result 0, or one more than what OP_SHARE says: the last of it, see there */
     OP_FORK = 1013,        /* a channel for a new member of the family comes beside the answer; argument 0: it may be
                             * one that goes straight home (CONTROL_MEMBER); argument 1: how many processes come back.
@@ -117,6 +118,12 @@ enum {
 enum { GATHER_FIRST = 1 /* argument 1: it has children */, GATHER_MORE = 2, GATHER_OVER = 3 /* argument 1: result */,
        GATHER_ALONE = 1 << 20, MOST_GATHERED = 512, MOST_SHARED_PIECES = 1024 };
 
+enum {
+    HOLD_TO_WRITE = 0,
+    HOLD_SIZE = 1,    /* of a handle: result: the size of its file */
+    HOLD_TO_READ = 2, /* a file that is open for reading only, if other mappings of it are changed; else -EACCES */
+};
+
 /* Where a piece of a file is in the memory that all members have. The result of OP_SHARE is the place of a part of it,
  * and in its lowest bits the power of two that it is long. */
 enum {
@@ -124,6 +131,8 @@ enum {
     SHARE_FILLED = 1, /* the gap that was told last is filled; and the next one? */
     SHARE_CLAIM = 2,  /* after a restart: arguments 4: what the result was; 5: FROM; nothing comes back */
     SHARE_LEFT = 3,   /* argument 4: of this place, of which a release was the last, the memory is given back */
+    SHARE_WHERE = 4,  /* fd, number of the piece, bytes: where that of what this thread's last call has read, written or
+                       * cut away is; a place in the file counts from the first of these bytes; -ENOENT: no more */
 };
 #define ARENA_BYTES (8ull << 40)
 

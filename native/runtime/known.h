@@ -19,6 +19,8 @@ struct known {
 };
 extern struct known known[KNOWN_FILES];
 
+/* What a file is known by, as home tells of it. */
+uint64_t identity_of(const struct stat *status);
 /* NULL beyond the table. */
 struct known *known_file(int fd);
 /* Whatever was read ahead of this file is old. */

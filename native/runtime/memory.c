@@ -10,6 +10,7 @@
 #include "process.h"
 #include "remote.h"
 #include "shared.h"
+#include "shared_transfer.h"
 #include "signals.h"
 #include "text.h"
 #include "trap.h"
@@ -190,7 +191,7 @@ static long find_in_arena(struct trap *t, long handle, struct arena_place *g)
 }
 
 /* A mapping of the file FD.  HANDLE: home's, when its changes go back to the file; else negative. */
-static long map_file(struct trap *t, long handle, int protection, int kept, const struct arena_place *g)
+static long map_file(struct trap *t, long handle, int protection, int kept, const struct arena_place *g, bool reads)
 {
     unsigned long size = t->a[1];
     int64_t offset = (int64_t)t->a[5];
@@ -203,7 +204,7 @@ static long map_file(struct trap *t, long handle, int protection, int kept, cons
     else if (arena_map(g, (unsigned long)place, page_up(size)) != place)
         failed = -ENOMEM;
     if (!failed && handle >= 0)
-        failed = shared_add(t->self, handle, (unsigned long)place, size, offset, g);
+        failed = shared_add(t->self, handle, (unsigned long)place, size, offset, g, reads);
     if (failed) {
         unmap((unsigned long)place, size);
         return failed;
@@ -230,7 +231,16 @@ long do_mmap(struct trap *t)
     /* What cannot be written now may become so without our knowledge: what counts is how the file is open. */
     long handle = -EACCES;
     if (!(flags & MAP_ANONYMOUS) && type != MAP_PRIVATE && !is_for_reading(fd))
-        handle = hold_file(t->self, fd);
+        handle = hold_file(t->self, fd, HOLD_TO_WRITE);
+    /* Others' changes of a file are seen through a mapping that changes nothing, too. */
+    bool reads = handle == -EACCES && !(flags & MAP_ANONYMOUS) && type != MAP_PRIVATE && !(protection & (PROT_WRITE | PROT_EXEC)) &&
+                 any_is_shared();
+    if (reads)
+        handle = hold_file(t->self, fd, HOLD_TO_READ);
+    if (reads && handle < 0) {
+        reads = false;
+        handle = -EACCES;
+    }
     if (!(flags & MAP_ANONYMOUS) && type != MAP_PRIVATE && handle < 0 && ((protection & PROT_WRITE) || handle != -EACCES))
         return handle;
     /* Code that is written through one mapping of a file and executed in another would stay what it was here: each mapping
@@ -251,7 +261,7 @@ long do_mmap(struct trap *t)
     }
     if (flags & MAP_ANONYMOUS)
         return map_over(t->self, at, size, protection, kept);
-    long place = map_file(t, handle, protection, kept, &arena);
+    long place = map_file(t, handle, protection, kept, &arena, reads);
     if (place < 0)
         release_file(t->self, handle);
     return place;

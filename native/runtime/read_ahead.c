@@ -18,6 +18,7 @@
 #include "plan.h"
 #include "process.h"
 #include "remote.h"
+#include "shared_transfer.h"
 #include "streams.h"
 #include "text.h"
 #include "time.h"
@@ -39,7 +40,7 @@ static bool others_look(void)
 
 #define SPREAD 0x9e3779b97f4a7c15ul /* 2^64 by the golden ratio: far apart for neighbours */
 
-static uint64_t identity_of(const struct stat *status)
+uint64_t identity_of(const struct stat *status)
 {
     return (status->st_ino * SPREAD ^ status->st_dev) | 1;
 }
@@ -123,7 +124,7 @@ long read_ahead(struct thread *self, int fd, uint8_t *to, size_t size, int64_t o
 {
     struct known *k = known_file(fd);
     bool at_position = offset < 0;
-    if (!k || !k->reads || others_look() || size == 0)
+    if (!k || !k->reads || others_look() || is_shared(k->identity) || size == 0)
         return NOT_HERE;
     lock(&k->lock);
     if (at_position)
@@ -192,7 +193,7 @@ long write_behind(struct thread *self, int fd, const uint8_t *from, size_t size,
     struct known *k = known_file(fd);
     size_t done = 0;
     long put = 0;
-    if (!k || !k->writes || others_look() || size == 0)
+    if (!k || !k->writes || others_look() || is_shared(k->identity) || size == 0)
         return NOT_HERE;
     uint32_t generation = __atomic_load_n(&k->generation, __ATOMIC_ACQUIRE);
     uint64_t identity = k->identity;

@@ -9,6 +9,7 @@
 #include "own_proc.h"
 #include "plan.h"
 #include "process.h"
+#include "shared_transfer.h"
 #include "user.h"
 
 enum { MOST_VECTORS = 1024, FEW_VECTORS = 64, LOCK_BYTES = 32 };
@@ -134,6 +135,7 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
                        : ask(self, &request, &part, writing, &part, !writing, &hints);
         if (got == -EPIPE) /* the shadow cannot send us the signal */
             SYSTEM(__NR_tgkill, process.real_id, self->real_id, SIGPIPE);
+        shared_transfer(self, fd, at + done, got, writing ? WAS_WRITTEN : WAS_READ, hints);
         failed = got < 0 ? got : 0;
         done += got > 0 ? (size_t)got : 0;
         if (got < (long)piece || !(hints & HINT_MORE))

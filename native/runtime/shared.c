@@ -17,7 +17,8 @@
 /* ---- mapping and unmapping */
 
 /* A view of SIZE bytes at AT, which were just read from HANDLE at OFFSET, or are a mapping of G. */
-long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset, const struct arena_place *g)
+long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset, const struct arena_place *g,
+                bool reads)
 {
     struct view *v = new_view(self);
     if (!v)
@@ -25,6 +26,7 @@ long shared_add(struct thread *self, long handle, unsigned long at, size_t size,
     v->handle = (int)handle;
     v->offset = offset;
     v->unsaved = false;
+    v->reads = reads;
     v->arena = *g;
     if (g->at >= 0) {
         v->marks = arena_marks(g);
@@ -252,7 +254,7 @@ void shared_restart(void)
             v->marks = arena_marks(&v->arena);
         else if (v->to)
             make_marks(v, NULL, 0, pages_of(v));
-        if (v->to && !v->unsaved)
+        if (v->to && !v->unsaved && !v->reads)
             mark_pages(v, v->from, v->to);
     }
     unlock(&views_lock);

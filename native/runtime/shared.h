@@ -7,9 +7,10 @@
 
 extern struct lock views_lock;
 
-long hold_file(struct thread *self, int fd);
+long hold_file(struct thread *self, int fd, int how);
 void release_file(struct thread *self, long handle);
-long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset, const struct arena_place *g);
+long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset, const struct arena_place *g,
+                bool reads);
 long shared_write_back(struct thread *self, unsigned long from, unsigned long to);
 long shared_write_all(struct thread *self);
 long shared_leave(struct thread *self, unsigned long from, unsigned long to, bool *any, long *unwritten);

@@ -5,7 +5,8 @@
  * (shadow/mapped.c): one for each piece of a file, whichever members map it.  A mapping of the file is a second mapping
  * of that part, in the program's own place.  So what one member writes, or a futex there, is the others' at once.
  *
- * Behind it are the marks of its pages: what the file has, as far as is known (shared.c).
+ * Behind it are the marks of its pages: what the file has, as far as is known (shared.c); and a page of which files there
+ * are (shared_transfer.c).
  */
 #include "shared_arena.h"
 
@@ -13,10 +14,13 @@
 #include "memory.h"
 #include "process.h"
 #include "remote.h"
+#include "shared_transfer.h"
 #include "text.h"
 
 #define MARKS_PLACE (ARENA_PLACE + ARENA_BYTES)
 #define MARKS_BYTES (ARENA_BYTES / PAGE * sizeof(uint64_t))
+#define OWN_PAGE (MARKS_PLACE + MARKS_BYTES)
+#define WHOLE_BYTES (ARENA_BYTES + MARKS_BYTES + PAGE)
 #define PLACE_BITS 4095l
 
 enum { READ_AT_ONCE = 64 /* pages */, GIVES_BACK = 9 /* MADV_REMOVE */ };
@@ -27,10 +31,10 @@ bool arena_make(void)
 {
     if (process.arena || !process.family)
         return process.arena;
-    long at = SYSTEM(__NR_mmap, ARENA_PLACE, ARENA_BYTES + MARKS_BYTES, PROT_READ | PROT_WRITE,
+    long at = SYSTEM(__NR_mmap, ARENA_PLACE, WHOLE_BYTES, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (at != (long)ARENA_PLACE && !is_error(at))
-        SYSTEM(__NR_munmap, at, ARENA_BYTES + MARKS_BYTES);
+        SYSTEM(__NR_munmap, at, WHOLE_BYTES);
     if (at == (long)ARENA_PLACE || at == -EEXIST) /* another thread was first */
         process.arena = true;
     return process.arena;
@@ -49,6 +53,11 @@ uint64_t arena_mark(const void *page)
 {
     uint64_t mark = digest_page(page, 0);
     return mark ? mark : 1;
+}
+
+void *arena_own_page(void)
+{
+    return (void *)OWN_PAGE;
 }
 
 uint64_t *arena_marks(const struct arena_place *g)
@@ -103,6 +112,7 @@ long arena_find(struct thread *self, long handle, int64_t offset, size_t size, s
     struct vector out = {&place, sizeof place};
     struct request request = {.call = OP_SHARE, .arguments = {handle, offset, (int64_t)size, SHARE_ASK}};
     bool filled_all = false;
+    list_shared(self, handle);
     for (;;) {
         long found = ask(self, &request, NULL, 0, &out, 1, NULL);
         if (found < 0)
@@ -130,6 +140,7 @@ long arena_claim(struct thread *self, long handle, int64_t offset, size_t size, 
 {
     struct request request = {.call = OP_SHARE,
                               .arguments = {handle, offset, (int64_t)size, SHARE_CLAIM, g->place, g->from}};
+    list_shared(self, handle);
     long told = ask(self, &request, NULL, 0, NULL, 0, NULL);
     return told < 0 ? told : 0;
 }

@@ -23,5 +23,6 @@ long arena_claim(struct thread *self, long handle, int64_t offset, size_t size, 
 void arena_give_back(struct thread *self, long released);
 uint64_t *arena_marks(const struct arena_place *g);
 uint64_t arena_mark(const void *page);
+void *arena_own_page(void);
 
 #endif

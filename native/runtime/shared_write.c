@@ -13,7 +13,7 @@ enum { WRITE_AT_ONCE = 64 /* pages */, ATTEMPTS = 3 };
 
 static int64_t file_size(struct thread *self, const struct view *v)
 {
-    struct request request = {.call = OP_HOLD, .arguments = {v->handle, 1}};
+    struct request request = {.call = OP_HOLD, .arguments = {v->handle, HOLD_SIZE}};
     return ask(self, &request, NULL, 0, NULL, 0, NULL);
 }
 
@@ -92,6 +92,8 @@ static long write_changes(struct thread *self, struct view *v, unsigned long fro
 
 static long write_view(struct thread *self, struct view *v, unsigned long from, unsigned long to)
 {
+    if (v->reads)
+        return 0;
     struct batch batch = {.pages = views_memory(WRITE_AT_ONCE * PAGE, MAP_FRESH)};
     long failed = batch.pages ? 0 : -ENOMEM;
     bool again = true;

@@ -179,9 +179,10 @@ bool shared_segment_piece(unsigned long at, unsigned long *from, unsigned long *
     return found;
 }
 
-long hold_file(struct thread *self, int fd)
+/* HOW: HOLD_TO_... */
+long hold_file(struct thread *self, int fd, int how)
 {
-    struct request hold = {.call = OP_HOLD, .arguments = {fd, 0}};
+    struct request hold = {.call = OP_HOLD, .arguments = {fd, how}};
     return ask(self, &hold, NULL, 0, NULL, 0, NULL);
 }
 

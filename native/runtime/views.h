@@ -16,6 +16,7 @@ struct view {
     uint64_t born;          /* when it was made, counted in views */
     bool unsaved;           /* writing it has failed */
     bool segment;           /* of System V shared memory */
+    bool reads;             /* its file is open for reading only: nothing is written from here */
     uint64_t *marks;        /* of each page as the file has it; NULL: not known */
     uint64_t *marks_memory; /* where their memory begins, beyond what an image covers; perhaps other views' as well */
     size_t marks_bytes;

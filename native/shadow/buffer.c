@@ -39,6 +39,7 @@ struct session *session_new(void)
         return NULL;
     s->most_files = MAX_FILES;
     s->bell = -1;
+    pthread_mutex_init(&s->positions_lock, NULL);
     return s;
 }
 

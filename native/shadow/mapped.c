@@ -10,12 +10,17 @@
  *         └────────────────────────────── OP_SHARE, SHARE_LEFT: its memory was given back ──────────────────┘
  *
  * What a member says concerns the memory of its own family and no other's.
+ *
+ * A file that is mapped may be read and written as well.  Then the memory is what counts: who writes is told where the
+ * piece is and writes there, too, and who reads reads there (runtime/shared_arena.c).
  */
 #include "serve.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_FILLED = 64 /* pieces of a span with gaps between them */ };
 #define SMALLEST_SPAN (1ull << 30)
@@ -228,6 +233,124 @@ static long forget_left(struct session *s, int64_t place)
     return 0;
 }
 
+/* ---- reading and writing what is mapped */
+
+static bool has_span(struct session *root, int real)
+{
+    struct stat st;
+    bool found = false;
+    if (fstat(real, &st) < 0)
+        return false;
+    pthread_mutex_lock(&table_lock);
+    for (const struct span *p = root->spans; p && !found; p = p->next)
+        found = p->inode == st.st_ino && p->device == st.st_dev && !p->leaves;
+    pthread_mutex_unlock(&table_lock);
+    return found;
+}
+
+bool is_shared_file(struct session *s, int real) { return has_span(s->root, real); }
+
+/* Before a call that reads, writes or cuts a file by a descriptor of the program's.  True: some member has it mapped, and
+ * nobody else of the family moves positions of such files until mapped_end. */
+bool mapped_begin(struct work *w)
+{
+    struct session *root = w->session->root;
+    switch (w->head.call) {
+    case __NR_read: case __NR_write: case __NR_pread64: case __NR_pwrite64: case __NR_ftruncate: case __NR_fallocate: break;
+    default: return false;
+    }
+    if (!__atomic_load_n(&root->spans, __ATOMIC_RELAXED) || w->head.id >= MOST_SLOTS)
+        return false;
+    const struct file *file = ARGUMENT(0) < MAX_FILES ? file_of(w->session, ARGUMENT(0)) : NULL;
+    if (!file || !file->regular || !has_span(root, file->real))
+        return false;
+    pthread_mutex_lock(&root->positions_lock);
+    return true;
+}
+
+void mapped_end(struct work *w, long result)
+{
+    struct session *s = w->session;
+    const struct file *file = file_of(s, ARGUMENT(0));
+    int64_t at = -1;
+    struct stat st;
+    switch (w->head.call) {
+    case __NR_read: case __NR_write: at = lseek(file->real, 0, SEEK_CUR) - result; break;
+    case __NR_pread64: at = ARGUMENT(3); break;
+    case __NR_pwrite64: /* at the end, where a file is open for that */
+        at = !(file->flags & O_APPEND) ? ARGUMENT(3) : fstat(file->real, &st) == 0 ? st.st_size - result : -1;
+        break;
+    case __NR_ftruncate: at = ARGUMENT(1); break;
+    default: at = ARGUMENT(2); break;
+    }
+    pthread_mutex_unlock(&s->root->positions_lock);
+    s->moved_at[w->head.id] = at;
+    if (result >= 0 && at >= 0)
+        w->hints |= HINT_MAPPED;
+}
+
+/* Fills in the piece with that number, ascending, of RANGE of ST's file that is in memory; NULL: there is none. */
+static const struct span *nth_piece(const struct session *root, const struct stat *st, const struct piece *range, int64_t number,
+                                    struct piece *to) REQUIRES(table_lock);
+static const struct span *nth_piece(const struct session *root, const struct stat *st, const struct piece *range, int64_t number,
+                                    struct piece *to)
+{
+    for (const struct span *p = root->spans; p; p = p->next)
+        for (uint32_t i = 0; i < p->filled_count && p->inode == st->st_ino && p->device == st->st_dev && !p->leaves; i++) {
+            to->from = range->from > p->filled[i].from ? range->from : p->filled[i].from;
+            to->to = range->to < p->filled[i].to ? range->to : p->filled[i].to;
+            if (to->from < to->to && number-- == 0)
+                return p;
+        }
+    return NULL;
+}
+
+static bool is_being_filled(const struct session *root, const struct stat *st, const struct piece *range) REQUIRES(table_lock);
+static bool is_being_filled(const struct session *root, const struct stat *st, const struct piece *range)
+{
+    bool found = false;
+    for (const struct span *p = root->spans; p && !found; p = p->next)
+        found = p->inode == st->st_ino && p->device == st->st_dev && p->filler && p->filling.from < range->to &&
+                range->from < p->filling.to;
+    return found;
+}
+
+static long say_where(struct work *w, struct shared_place *to)
+{
+    struct session *s = w->session;
+    const struct file *file = ARGUMENT(0) < MAX_FILES ? file_of(s, ARGUMENT(0)) : NULL;
+    struct stat st;
+    struct piece found;
+    if (!file || w->head.id >= MOST_SLOTS)
+        return -EBADF;
+    const int64_t at = s->moved_at[w->head.id];
+    if (at < 0 || at > INT64_MAX / 4 || ARGUMENT(1) < 0 || ARGUMENT(2) <= 0 || ARGUMENT(2) > INT64_MAX / 4)
+        return -EINVAL;
+    if (fstat(file->real, &st) < 0)
+        return -errno;
+    const struct piece range = {at, at + ARGUMENT(2)};
+    long result = -ENOENT;
+    pthread_mutex_lock(&table_lock);
+    const struct span *p = nth_piece(s->root, &st, &range, ARGUMENT(1), &found);
+    if (is_being_filled(s->root, &st, &range)) {
+        w->retry_ns = now_ns() + FILL_LOOK_NS;
+        result = PARKED;
+    } else if (p) {
+        *to = (struct shared_place){.from = p->from - at, .gap_from = found.from - at, .gap_to = found.to - at};
+        result = place_of(p);
+    }
+    pthread_mutex_unlock(&table_lock);
+    return result;
+}
+
+static long put_place(struct work *w, long result, const struct shared_place *place)
+{
+    uint8_t *to = result < 0 ? NULL : out_room(w, sizeof *place);
+    if (to)
+        memcpy(to, place, sizeof *place);
+    return result;
+}
+
 long serve_share(struct work *w)
 {
     struct session *s = w->session;
@@ -240,6 +363,10 @@ long serve_share(struct work *w)
         result = forget_left(s, ARGUMENT(4));
         pthread_mutex_unlock(&table_lock);
         return result;
+    }
+    if (ARGUMENT(3) == SHARE_WHERE) {
+        result = say_where(w, &place);
+        return put_place(w, result, &place);
     }
     struct file **held = handle_of(s, ARGUMENT(0));
     if (!held)
@@ -257,10 +384,7 @@ long serve_share(struct work *w)
     else
         result = give(w, &st, &range, ARGUMENT(3) == SHARE_FILLED && !w->again, &place);
     pthread_mutex_unlock(&table_lock);
-    uint8_t *to = result < 0 || ARGUMENT(3) == SHARE_CLAIM ? NULL : out_room(w, sizeof place);
-    if (to)
-        memcpy(to, &place, sizeof place);
-    return result;
+    return ARGUMENT(3) == SHARE_CLAIM ? result : put_place(w, result, &place);
 }
 
 /* HANDLE is given up.  Returns 0, or which part of the arena nobody uses any more: S is to give its memory back. */

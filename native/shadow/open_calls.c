@@ -185,7 +185,8 @@ long serve_openat(struct work *w)
 /* Where a descriptor is that the runtime did not see opened. Descriptor -1 asks for nothing but an answer. */
 long serve_facts(struct work *w)
 {
-    struct file *file = file_of(w->session, ARGUMENT(0));
+    struct file **held = handle_of(w->session, ARGUMENT(0));
+    struct file *file = held ? *held : file_of(w->session, ARGUMENT(0));
     if (!file)
         return -EBADF;
     if (!put_facts(w, file, 0))

@@ -222,7 +222,7 @@ static long serve_hold(struct work *w)
 {
     struct session *s = w->session;
     struct stat st;
-    if (ARGUMENT(1)) {
+    if (ARGUMENT(1) == HOLD_SIZE) {
         struct file **held = handle_of(s, ARGUMENT(0));
         if (!held)
             return -EBADF;
@@ -231,7 +231,8 @@ static long serve_hold(struct work *w)
     struct file *file = file_of(s, ARGUMENT(0));
     if (!file)
         return -EBADF;
-    if ((file->flags & O_ACCMODE) != O_RDWR)
+    const bool reads = ARGUMENT(1) == HOLD_TO_READ && (file->flags & (O_ACCMODE | O_PATH)) == O_RDONLY;
+    if (reads ? !is_shared_file(s, file->real) : (file->flags & O_ACCMODE) != O_RDWR || ARGUMENT(1) != HOLD_TO_WRITE)
         return -EACCES;
     for (int i = 0; i < MAX_HANDLES; i++)
         if (!s->handles[i]) {
@@ -359,10 +360,13 @@ static long serve_call(struct work *w, const struct call *call)
     result = journal_before(w);
     if (result)
         return result;
+    const bool mapped = mapped_begin(w);
     if (call->flags & CALL_THERE)
         result = servers[w->head.call](w);
     else
         result = call->flags & CALL_NEW ? serve_new(w, call) : serve_general(w, call);
+    if (mapped)
+        mapped_end(w, result);
     journal_after(w, result);
     return result;
 }

@@ -19,8 +19,8 @@
 #include "../protocol.h"
 #include "shadow.h"
 
-enum { MOST_SPARES = 16, MAX_FILES = 4096, MAX_HANDLES = 1024, PARKED = -100000, MAX_PARKED = 2048,
-       MOST_LOCKED = 1024 };
+enum { MOST_SPARES = 16, MAX_FILES = 4096, MAX_HANDLES = 1024, PARKED = -100000, MAX_PARKED = 2048, MOST_LOCKED = 1024,
+       MOST_SLOTS = 1024 /* threads of a process */ };
 
 /* An open file, as several descriptors may share it. */
 struct file {
@@ -117,6 +117,8 @@ struct session {
     struct file *handles[MAX_HANDLES];
     struct span *handle_spans[MAX_HANDLES]; /* guarded by the table's lock, as is the next; see mapped.c */
     struct span *spans; /* of the root */
+    pthread_mutex_t positions_lock; /* of the root: a read or write of what is mapped, and where it was */
+    int64_t moved_at[MOST_SLOTS];   /* where in its file each thread's last one of these began */
     uint8_t *in;
     size_t in_used, in_room;
     uint8_t *out;
@@ -236,6 +238,9 @@ bool member_is_gone(struct session *root, int real_pid);
 long span_release(struct session *s, int64_t handle);
 void spans_copy(struct session *member, const struct session *s);
 void spans_leave(struct session *s);
+bool is_shared_file(struct session *s, int real);
+bool mapped_begin(struct work *w);
+void mapped_end(struct work *w, long result);
 
 /* files.c */
 void file_begin(struct file *file, int real, int flags);
