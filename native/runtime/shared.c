@@ -246,6 +246,9 @@ void shared_become_member(uint64_t moment)
 void shared_restart(void)
 {
     lock(&views_lock);
+    bool all_saved = true;
+    for (size_t i = 0; i < views_used; i++)
+        all_saved &= !views[i].to || !views[i].unsaved;
     for (size_t i = 0; i < views_used; i++) {
         struct view *v = &views[i];
         v->marks = v->marks_memory = NULL;
@@ -254,7 +257,9 @@ void shared_restart(void)
             v->marks = arena_marks(&v->arena);
         else if (v->to)
             make_marks(v, NULL, 0, pages_of(v));
-        if (v->to && !v->unsaved && !v->reads)
+        for (size_t page = 0; v->marks && v->unsaved && page < pages_of(v); page++)
+            v->marks[page] = MARK_UNKNOWN;
+        if (v->to && !v->unsaved && (all_saved || !v->reads))
             mark_pages(v, v->from, v->to);
     }
     unlock(&views_lock);

@@ -48,11 +48,23 @@ bool arena_make_again(void)
     return !needed || arena_make();
 }
 
-/* What a page is known by. 0 is no page's: it must be written. */
+/* What a page is known by. */
 uint64_t arena_mark(const void *page)
 {
+    if (digest_is_zero(page))
+        return MARK_OF_ZEROS;
     uint64_t mark = digest_page(page, 0);
-    return mark ? mark : 1;
+    return mark > MARK_UNKNOWN ? mark : MARK_UNKNOWN + 1;
+}
+
+/* How much of SIZE bytes at OFFSET the file has; the rest is not touched, since it may be most of the mapping. */
+static long size_there(struct thread *self, long handle, int64_t offset, size_t size)
+{
+    struct request request = {.call = OP_HOLD, .arguments = {handle, HOLD_SIZE}};
+    long all = ask(self, &request, NULL, 0, NULL, 0, NULL);
+    if (all < 0)
+        return all;
+    return all <= offset ? 0 : (size_t)(all - offset) < size ? all - offset : (long)size;
 }
 
 void *arena_own_page(void)
@@ -65,6 +77,19 @@ uint64_t *arena_marks(const struct arena_place *g)
     return (uint64_t *)MARKS_PLACE + g->at / (int64_t)PAGE;
 }
 
+/* Beside them in a page of the kernel's may be others that count. */
+static void forget_marks(uint64_t *marks, size_t count)
+{
+    unsigned long from = (unsigned long)marks, to = (unsigned long)(marks + count), first = page_up(from), last = page_down(to);
+    if (first >= last) {
+        memset(marks, 0, to - from);
+        return;
+    }
+    memset(marks, 0, first - from);
+    SYSTEM(__NR_madvise, first, last - first, GIVES_BACK);
+    memset((void *)last, 0, to - last);
+}
+
 /* FROM..TO of the file comes into memory that nobody uses yet. */
 static long fill_gap(struct thread *self, long handle, const struct shared_place *p, uint64_t base)
 {
@@ -73,9 +98,11 @@ static long fill_gap(struct thread *self, long handle, const struct shared_place
     uint64_t *marks = arena_marks(&piece);
     size_t size = (size_t)(p->gap_to - p->gap_from);
     SYSTEM(__NR_madvise, to, size, GIVES_BACK); /* of another file's, whose last member was killed */
-    long got = read_home(self, (int)handle, to, size, p->gap_from);
-    for (size_t at = 0; at < size && got >= 0; at += PAGE)
-        marks[at / PAGE] = arena_mark(to + at);
+    forget_marks(marks, page_up(size) / PAGE);
+    long there = size_there(self, handle, p->gap_from, size);
+    long got = there > 0 ? read_home(self, (int)handle, to, (size_t)there, p->gap_from) : there;
+    for (long at = 0; at < there && got >= 0; at += (long)PAGE)
+        marks[(size_t)at / PAGE] = arena_mark(to + at);
     return got < 0 ? got : 0;
 }
 
@@ -89,8 +116,11 @@ static long refresh(struct thread *self, long handle, int64_t offset, size_t siz
     uint64_t *marks = arena_marks(g);
     if (is_error(fresh))
         return -ENOMEM;
-    for (size_t at = 0; at < size && got >= 0; at += room) {
-        size_t bytes = size - at < room ? size - at : room;
+    long there = size_there(self, handle, offset, size);
+    if (there < 0)
+        got = there;
+    for (size_t at = 0; (long)at < there && got >= 0; at += room) {
+        size_t bytes = page_up((size_t)there) - at < room ? page_up((size_t)there) - at : room;
         memset((void *)fresh, 0, bytes);
         got = read_home(self, (int)handle, (void *)fresh, bytes, offset + (int64_t)at);
         for (size_t i = 0; i < bytes && got >= 0; i += PAGE) {

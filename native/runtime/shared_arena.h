@@ -6,6 +6,9 @@
 
 #define ARENA_PLACE KERNEL_PLACES /* where no image covers it, and no exec or restart unmaps it */
 
+/* What a page is known by where the file has zeros, or has not got that far, and where it must be written whatever it is. */
+enum { MARK_OF_ZEROS = 0, MARK_UNKNOWN = 1 };
+
 /* A piece of a file that is there. */
 struct arena_place {
     int64_t at;    /* in the arena; negative: it is elsewhere */

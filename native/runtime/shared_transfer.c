@@ -85,7 +85,7 @@ static void put_bytes(uint64_t at, const uint8_t *from, size_t size)
         uint8_t *memory = (uint8_t *)ARENA_PLACE + (at - in_page);
         uint64_t *known_mark = arena_marks(&g);
         memcpy(page, memory, PAGE);
-        bool is_as_the_file = *known_mark && arena_mark(page) == *known_mark;
+        bool is_as_the_file = arena_mark(page) == *known_mark;
         if (!from)
             memset((uint8_t *)page + in_page, 0, bytes);
         else if (copy_user((uint8_t *)page + in_page, from, bytes))

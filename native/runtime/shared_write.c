@@ -57,7 +57,7 @@ static long write_batch(struct thread *self, struct view *v, struct batch *b, in
     bool whole = put == (long)bytes;
     for (size_t i = 0; i < b->count && v->marks; i++)
         v->marks[(b->from - v->from) / PAGE + i] =
-            whole && is_unchanged(b->from + i * PAGE, b->marks[i]) ? b->marks[i] : 0;
+            whole && is_unchanged(b->from + i * PAGE, b->marks[i]) ? b->marks[i] : MARK_UNKNOWN;
     b->count = 0;
     return whole ? 0 : put < 0 ? put : -EIO;
 }
@@ -70,11 +70,14 @@ static long write_changes(struct thread *self, struct view *v, unsigned long fro
     long failed = size < 0 ? size : 0, error;
     b->count = 0;
     *again = false;
-    for (unsigned long at = from; at < to && size >= 0; at += PAGE) {
+    if (size < v->offset + (int64_t)(to - v->from)) /* what lies beyond the end of file is not kept, and not looked at */
+        to = size <= v->offset ? from : v->from + page_up((size_t)(size - v->offset));
+    for (unsigned long at = from; at < to; at += PAGE) {
         uint8_t *room = b->pages + b->count * PAGE;
-        uint64_t mark = copy_page(room, at) ? arena_mark(room) : 0;
-        bool changed = mark && (!v->marks || v->marks[(at - v->from) / PAGE] != mark);
-        if (!mark && !failed)
+        bool copied = copy_page(room, at);
+        uint64_t mark = copied ? arena_mark(room) : MARK_UNKNOWN;
+        bool changed = copied && (!v->marks || v->marks[(at - v->from) / PAGE] != mark);
+        if (!copied && !failed)
             failed = -EIO;
         if (changed) {
             if (!b->count)
@@ -86,7 +89,7 @@ static long write_changes(struct thread *self, struct view *v, unsigned long fro
             failed = error;
     }
     for (unsigned long at = from; at < to && v->marks && !*again; at += PAGE)
-        *again = !v->marks[(at - v->from) / PAGE];
+        *again = v->marks[(at - v->from) / PAGE] == MARK_UNKNOWN;
     return failed;
 }
 

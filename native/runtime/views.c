@@ -56,7 +56,7 @@ void mark_pages(struct view *v, unsigned long from, unsigned long to)
 {
     uint64_t page[PAGE / sizeof(uint64_t)];
     for (unsigned long at = from; v->marks && at < to; at += PAGE)
-        v->marks[(at - v->from) / PAGE] = copy_user(page, (void *)at, PAGE) ? 0 : arena_mark(page);
+        v->marks[(at - v->from) / PAGE] = copy_user(page, (void *)at, PAGE) ? MARK_UNKNOWN : arena_mark(page);
 }
 
 /* ---- taking and letting go */
