@@ -124,8 +124,12 @@ long read_ahead(struct thread *self, int fd, uint8_t *to, size_t size, int64_t o
 {
     struct known *k = known_file(fd);
     bool at_position = offset < 0;
-    if (!k || !k->reads || others_look() || is_shared(k->identity) || size == 0)
+    if (!k || !k->reads || others_look() || size == 0)
         return NOT_HERE;
+    if (is_shared(k->identity)) {
+        share_position(fd);
+        return NOT_HERE;
+    }
     lock(&k->lock);
     if (at_position)
         offset = k->position;
@@ -251,7 +255,7 @@ void note_facts(struct known *k, const struct stat *status, uint64_t hints, int6
     k->unsettled = 0;
     k->writes = hints & FACT_WRITES;
     k->reads = hints & FACT_READS;
-    k->position = k->reads && (hints & FACT_ALONE) && !others_look() ? position : -1;
+    k->position = k->reads && (hints & FACT_ALONE) && !others_look() && !is_shared(k->identity) ? position : -1;
 }
 
 /* Asks about a descriptor that the program was given or made by other means than opening a file.  What another thread

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from .chain import Chain, moved_life
-from .conftest import finished, tool
+from .conftest import Compile, finished, tool
 
 WRITERS = """
 import sqlite3, subprocess, sys
@@ -56,6 +56,33 @@ if __name__ == "__main__":
         member.join()
     with open("total", "rb") as file:
         print(int.from_bytes(file.read(8), "little"))
+"""
+CALLS = """
+import mmap, os, struct, subprocess, sys
+rounds = int(sys.argv[1])
+def page(number):
+    return struct.pack("<Q", number) * 512
+if len(sys.argv) > 2:
+    pages = os.open("pages", os.O_WRONLY)
+    for number in range(rounds):
+        os.pwrite(pages, page(number), 4096 * (number % 16))
+        os.write(1, b".")
+        os.read(0, 1)
+    sys.exit()
+with open("pages", "w+b", buffering=0) as file:
+    file.truncate(16 * 4096)
+    looks, stores = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), mmap.mmap(file.fileno(), 0)
+    writer = subprocess.Popen([sys.executable, sys.argv[0], str(rounds), "writer"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, bufsize=0)
+    right = 0
+    for number in range(rounds):
+        writer.stdout.read(1)
+        at = 4096 * (number % 16)
+        right += looks[at:at + 4096] == page(number)
+        stores[at:at + 8] = b"stored!!"
+        right += os.pread(file.fileno(), 4096, at) == b"stored!!" + page(number)[8:]
+        writer.stdin.write(b".")
+    print(right, writer.wait())
 """
 POSITIONS = """
 import mmap, os, subprocess, sys
@@ -104,16 +131,16 @@ def native(program: str, folder: Path, *words: str) -> bytes:
     return subprocess.run([sys.executable, "program.py", *words], cwd=folder, check=True, stdout=subprocess.PIPE).stdout
 
 
-@pytest.mark.parametrize("program", [WRITERS, LOCKED], ids=["a database's log", "semaphores with names"])
-def test_writers_that_were_executed_share_a_file_and_move(program: str, tmp_path: Path) -> None:
-    rounds = "60" if program is WRITERS else "20000"
+@pytest.mark.parametrize(("program", "rounds"), [(WRITERS, "60"), (LOCKED, "20000"), (CALLS, "1500")],
+                         ids=["a database's log", "semaphores with names", "mapped, and written by calls"])
+def test_writers_that_were_executed_share_a_file_and_move(program: str, rounds: str, tmp_path: Path) -> None:
     expected = native(program, tmp_path / "native", rounds)
     moved = tmp_path / "moved"
     moved.mkdir()
     (moved / "program.py").write_text(program)
     life = moved_life([sys.executable, "program.py", rounds], moved, seed=3, links=4, pause_s=0.4)
     assert (life.status, life.output) == (0, expected)
-    assert re.search(rb"180 180|40000", expected)
+    assert re.search(rb"180 180|40000|3000 0", expected)
 
 
 @pytest.mark.parametrize("program", [POSITIONS, GROWING], ids=["positions", "growing"])
@@ -123,6 +150,20 @@ def test_what_one_member_does_is_the_others(program: str, tmp_path: Path) -> Non
     moved.mkdir()
     (moved / "program.py").write_text(program)
     assert finished([*tool("run", "--"), sys.executable, "program.py"], moved) == (0, expected, b"")
+
+
+def test_what_is_mapped_and_what_calls_move_are_the_same_bytes(compiled: Compile, tmp_path: Path) -> None:
+    """Databases read through a mapping and write by calls; programs of MPI map for reading what others change."""
+    program = compiled("mapped_transfers")
+    done = []
+    for name, command in (("native", [program]), ("here", [*tool("run", "--"), program])):
+        folder = tmp_path / name
+        folder.mkdir()
+        said = finished(command, folder)
+        files = {path.name: sorted(path.read_bytes().splitlines()) for path in folder.iterdir()}
+        done.append((said, files))
+    assert done[0] == done[1]
+    assert done[0][0][0] == 0
 
 
 def test_the_memory_of_many_files_is_given_back(tmp_path: Path) -> None:
