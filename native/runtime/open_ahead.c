@@ -8,6 +8,7 @@
 #include "plan.h"
 #include "process.h"
 #include "remote.h"
+#include "shared_transfer.h"
 #include "streams.h"
 #include "text.h"
 #include "time.h"
@@ -70,8 +71,10 @@ long open_home(struct thread *self, struct trap *waiting, int directory, const c
                       : ask(self, &request, &in, 1, out, 2, &hints);
     if (changes)
         note_own_change(), world++;
-    if (fd >= 0)
+    if (fd >= 0) {
         plan_note_opened((int)fd);
+        shared_cut(self, (int)fd, hints);
+    }
     if (fd >= 0 && (hints & HINT_STEADY))
         note_opened((int)fd, &status, self->scratch, flags, hints, world);
     else if (fd >= 0)

@@ -12,6 +12,7 @@
 #include "../protocol.h"
 #include "known.h"
 #include "process.h"
+#include "read_ahead.h"
 #include "remote.h"
 #include "shared_arena.h"
 #include "text.h"
@@ -127,6 +128,12 @@ void shared_transfer(struct thread *self, int fd, uint8_t *buffer, long size, en
         each_piece(self, fd, buffer, (size_t)size, moved);
 }
 
+/* FD's file has been cut where home says. */
+void shared_cut(struct thread *self, int fd, uint64_t hints)
+{
+    shared_transfer(self, fd, NULL, INT64_MAX / 8, WAS_CUT, hints);
+}
+
 enum { PUNCH_HOLE = 2, ZERO_RANGE = 16 /* of fallocate */ };
 
 long do_ftruncate(struct trap *t)
@@ -134,7 +141,23 @@ long do_ftruncate(struct trap *t)
     uint64_t hints = 0;
     struct request request = {.call = __NR_ftruncate, .arguments = {(int)t->a[0], (int64_t)t->a[1]}};
     long result = ask(t->self, &request, NULL, 0, NULL, 0, &hints);
-    shared_transfer(t->self, (int)t->a[0], NULL, result ? 0 : INT64_MAX / 8, WAS_CUT, hints);
+    if (!result)
+        shared_cut(t->self, (int)t->a[0], hints);
+    return result;
+}
+
+/* By its name. */
+long do_truncate(struct trap *t)
+{
+    if (!any_is_shared())
+        return remote(t, &calls[__NR_truncate]);
+    long fd = open_home(t->self, NULL, AT_FDCWD, (const char *)t->a[0], O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    struct trap cut = *t;
+    cut.a[0] = (unsigned long)fd;
+    long result = do_ftruncate(&cut);
+    close_home(t->self, (int)fd);
     return result;
 }
 

@@ -289,6 +289,32 @@ void mapped_end(struct work *w, long result)
         w->hints |= HINT_MAPPED;
 }
 
+/* Calls that copy from file to file at home, where nobody has what is in memory: programs have another way. */
+bool mapped_refuses(struct work *w)
+{
+    struct session *root = w->session->root;
+    int64_t from = ARGUMENT(0), to = ARGUMENT(1);
+    switch (w->head.call) {
+    case __NR_sendfile: break;
+    case __NR_copy_file_range: to = ARGUMENT(2); break;
+    default: return false;
+    }
+    if (!__atomic_load_n(&root->spans, __ATOMIC_RELAXED))
+        return false;
+    const int one = real_of(w->session, from), other = real_of(w->session, to);
+    return (one >= 0 && has_span(root, one)) || (other >= 0 && has_span(root, other));
+}
+
+/* FD was opened, and with that its file emptied. */
+void mapped_emptied(struct work *w, int64_t fd)
+{
+    struct session *s = w->session;
+    if (w->head.id >= MOST_SLOTS || !__atomic_load_n(&s->root->spans, __ATOMIC_RELAXED) || !has_span(s->root, real_of(s, fd)))
+        return;
+    s->moved_at[w->head.id] = 0;
+    w->hints |= HINT_MAPPED;
+}
+
 /* Fills in the piece with that number, ascending, of RANGE of ST's file that is in memory; NULL: there is none. */
 static const struct span *nth_piece(const struct session *root, const struct stat *st, const struct piece *range, int64_t number,
                                     struct piece *to) REQUIRES(table_lock);

@@ -179,6 +179,8 @@ long serve_openat(struct work *w)
         close_entry(s, fd);
         return -ENOMEM;
     }
+    if (fd >= 0 && (ARGUMENT(2) & O_TRUNC))
+        mapped_emptied(w, fd);
     return fd;
 }
 

@@ -360,6 +360,8 @@ static long serve_call(struct work *w, const struct call *call)
     result = journal_before(w);
     if (result)
         return result;
+    if (mapped_refuses(w))
+        return -EINVAL;
     const bool mapped = mapped_begin(w);
     if (call->flags & CALL_THERE)
         result = servers[w->head.call](w);

@@ -240,6 +240,8 @@ void spans_copy(struct session *member, const struct session *s);
 void spans_leave(struct session *s);
 bool is_shared_file(struct session *s, int real);
 bool mapped_begin(struct work *w);
+bool mapped_refuses(struct work *w);
+void mapped_emptied(struct work *w, int64_t fd);
 void mapped_end(struct work *w, long result);
 
 /* files.c */

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from tests.native.fuzz.extremes import EDGES, MODES, frame, prologue
+from tests.native.fuzz.extremes import AT_HERE, EDGES, MODES, PATH, frame, prologue
 
 IMAGE_BEGIN, IMAGE_END, HOLD, RELEASE, FORK, SHARE = 1008, 1009, 1011, 1012, 1013, 1029
 GATHER, PARKED, COMMONS, PART, PART_WRITTEN = range(1024, 1029)
@@ -18,7 +18,8 @@ OF, SESSION, FIND, SET, LEAD, REAL, MEMBERS, ENDED = range(1, 9)
 FIRST, MORE, OVER = 1, 2, 3
 COMMON, KIN, CHILD = struct.Struct("<3Q"), struct.Struct("<2i2I"), struct.Struct("<4i")
 MOST_SHARED_PIECES, MOST_MEMBERS = 1024, 1024
-ASK, FILLED, CLAIM, LEFT = range(4)
+ASK, FILLED, CLAIM, LEFT, WHERE = range(5)
+READ, WRITE, PREAD, PWRITE, SENDFILE, TRUNCATE, OPENAT, ALLOCATE, COPY = 0, 1, 17, 18, 40, 77, 257, 285, 326
 HANDLE, SMALLEST_SPAN = 4096, 1 << 30  # what the prologue holds; a place is where a part begins, and its power of two
 BITS_32, BITS_64 = (1 << 32) - 1, (1 << 64) - 1
 
@@ -67,6 +68,18 @@ def mapped() -> bytes:
     return shared(*pieces, *far) + frame(FORK, (0,)) + end + again + shared((0, 8192, ASK)) + end
 
 
+def moved() -> bytes:
+    """Return what maps a file, reads, writes, cuts and empties it by descriptors, and asks where that is in memory."""
+    moves = [frame(READ, (3, 8, 8)), frame(WRITE, (3, 5, 5), b"moved"), frame(PREAD, (3, 8, 8, 0)),
+             frame(PWRITE, (3, 5, 5, 4094), b"moved"), frame(TRUNCATE, (3, 100)), frame(ALLOCATE, (3, 3, 0, 4096))]
+    where = b"".join(frame(SHARE, (3, number, 1 << 20, WHERE)) for number in (0, 1))
+    empties = frame(OPENAT, (AT_HERE, len(PATH), 0o1001, 0), PATH)
+    copies = frame(COPY, (3, 0, 3, 0, 8, 0)) + frame(SENDFILE, (3, 3, 0, 8))
+    reads = frame(OPENAT, (AT_HERE, len(PATH), 0, 0), PATH) + b"".join(frame(HOLD, (fd, 2)) for fd in range(3, 20))
+    held = frame(HOLD, (3, 0)) + shared((0, 1 << 16, ASK)) + where + shared((0, 1 << 16, FILLED))
+    return held + b"".join(each + where for each in moves) + empties + where + copies + reads
+
+
 def grouped(*asked: tuple[int, ...]) -> bytes:
     """Return what asks for groups and changes them, in order: what, pid, group, session, number where it runs."""
     return b"".join(frame(GROUP, each) for each in asked)
@@ -82,7 +95,7 @@ def groups_of_a_program() -> bytes:
 def seeds() -> dict[str, bytes]:
     """Return what a search should begin with, by name."""
     return {"family": taken(), "family with a helper": frame(FORK, (0,)) + taken() + taken(), "mapped": mapped(),
-            "groups": groups_of_a_program()}
+            "moved": moved(), "groups": groups_of_a_program()}
 
 
 def inputs() -> Iterator[tuple[str, bytes]]:

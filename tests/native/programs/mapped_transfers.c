@@ -94,6 +94,27 @@ static void child_ends(void)
         printf("child: %d\n", status);
 }
 
+/* By its name, as it is opened, and from file to file. */
+static void cut_by_name(void)
+{
+    int fd = fresh("named", 2), from;
+    char *at = map(fd, 2 * PAGE, BOTH), room[8];
+    memset(at, 'y', 2 * PAGE);
+    truncate("named", PAGE + 1);
+    ftruncate(fd, 2 * PAGE);
+    printf("by name: %c %d\n", at[PAGE], at[PAGE + 1]);
+    memset(at, 'z', 2 * PAGE);
+    close(open("named", O_WRONLY | O_TRUNC));
+    ftruncate(fd, 2 * PAGE);
+    printf("emptied: %d %d\n", at[0], at[PAGE]);
+    from = open("source", O_RDWR | O_CREAT, 0644);
+    write(from, "copied", 6);
+    lseek(from, 0, SEEK_SET);
+    if (copy_file_range(from, NULL, fd, NULL, 6, 0) < 0) /* as programs do then */
+        write(fd, room, read(from, room, 6));
+    printf("copied: %.6s\n", at);
+}
+
 /* Members with descriptors and mappings of their own. */
 static void others(void)
 {
@@ -169,6 +190,7 @@ int main(void)
     written_by_calls();
     stored();
     cut_off();
+    cut_by_name();
     others();
     appended();
     much_room();
