@@ -276,7 +276,7 @@ long map_segment(struct thread *self, long handle, unsigned long at, size_t size
     if (failed || arena.at < 0)
         return failed ? failed : -ENOMEM;
     begin_sharing();
-    return map_file(&as_file, handle, protection, flags | MAP_NORESERVE, &arena);
+    return map_file(&as_file, handle, protection, flags | MAP_NORESERVE, &arena, false);
 }
 
 long do_munmap(struct trap *t)
