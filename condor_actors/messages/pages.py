@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from condor_actors.messages.codec import PAGE_BYTES
 
-__all__ = ["MOST_AD_BYTES", "AdPage", "shortened"]
+__all__ = ["LARGE_AD", "MOST_AD_BYTES", "AdPage", "shortened"]
 
 MOST_AD_BYTES = 300 * 1024
 """Of a job's ad with that of its cluster, and of a daemon's: with what it is sent along with, it fits every message."""
+LARGE_AD = f"the ad of a job has at most {MOST_AD_BYTES >> 10} KiB: give it long texts in files"
+"""Why a job is refused that has more."""
 
 SEPARATOR_BYTES = 8
 """What an ad takes in a message beside its text."""

@@ -32,7 +32,7 @@ from condor_actors.cores.transfer_plugins import spooled_plugins
 from condor_actors.effects import job_note
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.messages.envelope import Delivery, Done, Refused
-from condor_actors.messages.pages import MOST_AD_BYTES
+from condor_actors.messages.pages import LARGE_AD, MOST_AD_BYTES
 from condor_actors.messages.references.urls import travels_as_url
 from condor_actors.messages.spool import FinishSpooling
 from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitItems, SubmitPage, Submitted
@@ -151,7 +151,7 @@ class Submissions:
         if pending.size_bytes > MAX_SUBMISSION_BYTES:
             problem = f"a submission has at most {MAX_SUBMISSION_BYTES >> 20} MiB of ads: submit fewer jobs at once"
         if len((*pending.pages, message)[0].cluster_ad) + max(map(len, message.procs), default=0) > MOST_AD_BYTES:
-            problem = f"the ad of a job has at most {MOST_AD_BYTES >> 10} KiB: give it long texts in files"
+            problem = LARGE_AD
         if problem:
             self.give_back(number)
             context.reply(Refused(code="invalid", text=problem))

@@ -176,6 +176,7 @@ def _item_pages(cluster: Cluster) -> Iterator[SubmitItems]:
     from condor_actors.submit.factory import Repeated
 
     if isinstance(cluster.procs, Repeated):
+        _fits(len(cluster.ad))
         yield SubmitItems(cluster_id=cluster.cluster_id, page=0, cluster_ad=cluster.ad, items=(cluster.procs.text,),
                           last=True, repeat=len(cluster.procs))
         return
@@ -200,11 +201,24 @@ def pages_to_send(cluster: Cluster, *, spool: bool = False) -> Iterator[SubmitPa
         first += len(procs)
 
 
+def _fits(size: int) -> None:
+    from condor_actors.messages.pages import LARGE_AD, MOST_AD_BYTES
+
+    if size > MOST_AD_BYTES:
+        raise ToolError(f"Failed to queue the jobs.\nERROR: {LARGE_AD}")
+
+
 def pages_of(cluster: Cluster) -> Iterator[tuple[bytes, ...]]:
-    """The procs of a cluster in pages that fit a message."""
+    """The procs of a cluster in pages that fit a message.
+
+    Raises:
+        ToolError: a job's ad is too large for the schedd, and perhaps for any message.
+    """
+    _fits(len(cluster.ad))
     page: list[bytes] = []
     room = PAGE_BYTES - len(cluster.ad)
     for text in cluster.procs:
+        _fits(len(cluster.ad) + len(text))
         if page and (room < len(text) + 5 or len(page) >= 50_000):
             yield tuple(page)
             page, room = [], PAGE_BYTES

@@ -26,7 +26,7 @@ from condor_actors.cores.schedd.submission import SUBMISSION_STEPS, Invalid, Sub
 from condor_actors.effects import job_note
 from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import Delivery, Done, Refused
-from condor_actors.messages.pages import MOST_AD_BYTES
+from condor_actors.messages.pages import LARGE_AD, MOST_AD_BYTES
 from condor_actors.messages.submission import SubmitItems, Submitted
 
 __all__ = ["MOST_JOBS", "FactoryReception"]
@@ -118,7 +118,7 @@ class FactoryReception:
                 or len(message.items) > MOST_AT_ONCE:
             return f"a cluster has 1 to {MOST_JOBS} jobs, and a page at most {MOST_AT_ONCE} texts: this would be {jobs}"
         if len(message.cluster_ad) > MOST_AD_BYTES:
-            return f"the ad of a job has at most {MOST_AD_BYTES >> 10} KiB: give it long texts in files"
+            return LARGE_AD
         if coming.size_bytes > MOST_BYTES:
             return f"a submission has at most {MOST_BYTES >> 20} MiB of items: submit fewer jobs at once"
         if message.repeat and _longest(message.items[0]) > LARGEST_TEXT:

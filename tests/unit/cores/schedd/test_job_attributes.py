@@ -23,6 +23,7 @@ from condor_actors.cores.schedd.schedd_core import ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.effects import Reply
 from condor_actors.messages.envelope import Address, Delivery, Identity, Refused
+from condor_actors.messages.pages import LARGE_AD
 from condor_actors.messages.queue import (
     ActionResults,
     ActOnJobs,
@@ -245,3 +246,11 @@ def test_the_table_says_who_hides_what() -> None:
                                   "OutputDestination", "OutputDirectory", "TransferOutputRemaps"])
 def test_a_run_does_not_say_which_files_its_shadow_reads_as_keys(name: str) -> None:
     assert not may_be_set_by_run(name)
+
+
+@pytest.mark.parametrize("where", [{"ad": "x"}, {"ad": "", "proc": "x"}], ids=["the cluster's ad", "a job's own"])
+def test_an_ad_that_fits_no_message_is_refused(where: dict[str, str]) -> None:
+    """By a client that does not look at it before, as condor_submit does."""
+    answer = Queue("").submit(**{name: f'A = "{value * 400_000}"\n' if value else "" for name, value in where.items()})
+    assert isinstance(answer, Refused), answer
+    assert answer.text == LARGE_AD
