@@ -47,6 +47,7 @@ void session_free(struct session *s)
 {
     if (s->bell >= 0)
         close(s->bell);
+    memory_leave(s);
     munmap(s, sizeof *s);
 }
 

@@ -75,6 +75,7 @@ void file_drop(struct file *file)
             socket_end(file->socket);
         if (file->inotify)
             inotify_end(file->inotify);
+        memory_end(file);
         free(file);
     }
     is_closing = false;

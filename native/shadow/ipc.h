@@ -35,7 +35,7 @@ enum {
     SETS_COUNT = 1 << 20,     /* of semctl, for the runtime: how many semaphores there are */
 };
 
-#define MOST_SEGMENT_BYTES (16ull << 30) /* of a family; what is not touched costs nothing */
+#define MOST_SEGMENT_BYTES (4ull << 30) /* of a family; what is not touched costs nothing */
 
 struct ipc_object {
     enum ipc_kind kind;

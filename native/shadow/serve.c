@@ -362,6 +362,8 @@ static long serve_call(struct work *w, const struct call *call)
         return result;
     if (mapped_refuses(w))
         return -EINVAL;
+    if ((result = memory_before(w)))
+        return result;
     const bool mapped = mapped_begin(w);
     if (call->flags & CALL_THERE)
         result = servers[w->head.call](w);
@@ -369,6 +371,7 @@ static long serve_call(struct work *w, const struct call *call)
         result = call->flags & CALL_NEW ? serve_new(w, call) : serve_general(w, call);
     if (mapped)
         mapped_end(w, result);
+    memory_after(w);
     journal_after(w, result);
     return result;
 }

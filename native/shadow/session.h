@@ -41,6 +41,9 @@ struct file {
     uint32_t number;  /* of a pair */
     struct socket *socket; /* NULL: it is none */
     struct inotify *inotify; /* as is this */
+    bool memory_known;       /* atomic: whether it is a file in memory; see memory_files.c */
+    struct memory_account *memory; /* NULL: it is none */
+    uint64_t memory_bytes;   /* what it is counted for; the account's lock guards it */
     struct file *next_dying; /* of those that are just being closed */
 };
 
@@ -117,6 +120,7 @@ struct session {
     struct file *handles[MAX_HANDLES];
     struct span *handle_spans[MAX_HANDLES]; /* guarded by the table's lock, as is the next; see mapped.c */
     struct span *spans; /* of the root */
+    struct memory_account *memory;  /* of the root; guarded by the table's lock */
     pthread_mutex_t positions_lock; /* of the root: a read or write of what is mapped, and where it was */
     int64_t moved_at[MOST_SLOTS];   /* where in its file each thread's last one of these began */
     uint8_t *in;
@@ -233,6 +237,12 @@ void membership_again(struct work *w);
 /* members.c */
 void drop_spares(struct session *root);
 bool member_is_gone(struct session *root, int real_pid);
+
+/* memory_files.c */
+long memory_before(struct work *w);
+void memory_after(struct work *w);
+void memory_end(struct file *file);
+void memory_leave(struct session *root);
 
 /* mapped.c */
 long span_release(struct session *s, int64_t handle);

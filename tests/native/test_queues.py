@@ -119,8 +119,8 @@ def test_what_nobody_has_attached_stays_and_what_is_removed_ends(tmp_path: Path)
         "print(c.shmctl(removed, 2, ctypes.create_string_buffer(112)), errno.errorcode[ctypes.get_errno()])\n"
         "print(ctypes.string_at(at, 13), c.shmdt(at), c.shmctl(kept, 0, None))\n"
         "c.shmget.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_int]\n"
-        "print(c.shmget(0, (16 << 30) + 1, 0o600), errno.errorcode[ctypes.get_errno()],\n"
-        "      c.shmget(0, 16 << 30, 0o600) >= 0, c.shmget(0, 1, 0o600), errno.errorcode[ctypes.get_errno()])\n"
+        "print(c.shmget(0, (4 << 30) + 1, 0o600), errno.errorcode[ctypes.get_errno()],\n"
+        "      c.shmget(0, 4 << 30, 0o600) >= 0, c.shmget(0, 1, 0o600), errno.errorcode[ctypes.get_errno()])\n"
     )
     assert finished(tool("run", "--", sys.executable, "-c", code), tmp_path)[:2] == (
         0, b"b'over an edge'\n0\n-1 EINVAL\nb'by the killed' 0 0\n-1 ENOMEM True -1 ENOSPC\n")

@@ -20,7 +20,7 @@ COMMON, KIN, CHILD = struct.Struct("<3Q"), struct.Struct("<2i2I"), struct.Struct
 MOST_SHARED_PIECES, MOST_MEMBERS = 1024, 1024
 ASK, FILLED, CLAIM, LEFT, WHERE = range(5)
 READ, WRITE, PREAD, PWRITE, SENDFILE, TRUNCATE, OPENAT, ALLOCATE, COPY = 0, 1, 17, 18, 40, 77, 257, 285, 326
-HANDLE, SMALLEST_SPAN = 4096, 1 << 30  # what the prologue holds; a place is where a part begins, and its power of two
+IN_MEMORY, HANDLE, SMALLEST_SPAN = 13, 4096, 1 << 30  # what the prologue holds; a place is where a part begins, and its power of two
 BITS_32, BITS_64 = (1 << 32) - 1, (1 << 64) - 1
 
 
@@ -74,10 +74,11 @@ def moved() -> bytes:
              frame(PWRITE, (3, 5, 5, 4094), b"moved"), frame(TRUNCATE, (3, 100)), frame(ALLOCATE, (3, 3, 0, 4096))]
     where = b"".join(frame(SHARE, (3, number, 1 << 20, WHERE)) for number in (0, 1))
     empties = frame(OPENAT, (AT_HERE, len(PATH), 0o1001, 0), PATH)
+    too_much = frame(ALLOCATE, (IN_MEMORY, 0, 0, 1 << 31))
     copies = frame(COPY, (3, 0, 3, 0, 8, 0)) + frame(SENDFILE, (3, 3, 0, 8))
     reads = frame(OPENAT, (AT_HERE, len(PATH), 0, 0), PATH) + b"".join(frame(HOLD, (fd, 2)) for fd in range(3, 20))
     held = frame(HOLD, (3, 0)) + shared((0, 1 << 16, ASK)) + where + shared((0, 1 << 16, FILLED))
-    return held + b"".join(each + where for each in moves) + empties + where + copies + reads
+    return held + b"".join(each + where for each in moves) + empties + where + too_much + copies + reads
 
 
 def grouped(*asked: tuple[int, ...]) -> bytes:

@@ -1,0 +1,55 @@
+"""What a program writes to files in memory is memory of its home: a family may have so much, and then is told."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from .conftest import finished, tool
+
+PROGRAM = """
+import errno, os
+
+def tried(call, *words):
+    try:
+        return call(*words)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+
+def put(descriptor, data, at):
+    return os.pwrite(descriptor, data, at), os.fsync(descriptor)  # which is told of writes that were not waited for
+
+MIB = 1 << 20
+one, other = os.memfd_create("one"), os.memfd_create("other")
+print(tried(os.posix_fallocate, one, 0, 900 * MIB), tried(os.posix_fallocate, one, 900 * MIB, 200 * MIB))
+if os.fork() == 0:  # what members have counts together
+    print(tried(os.posix_fallocate, os.memfd_create("third"), 0, 200 * MIB), flush=True)
+    os._exit(0)
+os.wait()
+written = 0
+with open("source", "wb") as file:
+    file.truncate(200 * MIB)
+source = os.open("source", os.O_RDONLY)
+print(tried(os.sendfile, other, source, 0, 200 * MIB))
+while written < 200 * MIB and tried(put, other, b"x" * MIB, written) == (MIB, None):
+    written += MIB
+print(100 * MIB <= written <= 125 * MIB, tried(put, other, b"x", 150 * MIB))
+print(tried(put, one, b"y", 5), os.pread(one, 2, 5))  # that memory is there
+os.ftruncate(one, 0)
+print(tried(put, other, b"x", 150 * MIB))
+os.close(one), os.close(other)
+print(tried(os.posix_fallocate, os.memfd_create("all"), 0, 1000 * MIB))
+"""
+SAID = b"""None ENOSPC
+ENOSPC
+ENOSPC
+True ENOSPC
+(1, None) b'y\\x00'
+(1, None)
+None
+"""
+
+
+def test_a_family_has_so_much_memory_at_home(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    assert finished([*tool("run", "--"), sys.executable, "program.py"], tmp_path) == (0, SAID, b"")
