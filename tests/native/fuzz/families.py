@@ -20,7 +20,8 @@ COMMON, KIN, CHILD = struct.Struct("<3Q"), struct.Struct("<2i2I"), struct.Struct
 MOST_SHARED_PIECES, MOST_MEMBERS = 1024, 1024
 ASK, FILLED, CLAIM, LEFT, WHERE = range(5)
 READ, WRITE, PREAD, PWRITE, SENDFILE, TRUNCATE, OPENAT, ALLOCATE, COPY = 0, 1, 17, 18, 40, 77, 257, 285, 326
-IN_MEMORY, HANDLE, SMALLEST_SPAN = 13, 4096, 1 << 30  # what the prologue holds; a place is where a part begins, and its power of two
+IN_MEMORY, HANDLE = 13, 4096  # what the prologue has made in memory, and what it holds
+SMALLEST_SPAN = 1 << 30  # a place is where a part begins, and its power of two
 BITS_32, BITS_64 = (1 << 32) - 1, (1 << 64) - 1
 
 
