@@ -50,7 +50,7 @@ long open_home(struct thread *self, struct trap *waiting, int directory, const c
 {
     char *name = (char *)self->scratch;
     struct stat status;
-    uint64_t hints = 0;
+    uint64_t hints = 0, before = write_backs();
     long length = copy_path(name, path);
     if (length < 0)
         return length;
@@ -73,7 +73,7 @@ long open_home(struct thread *self, struct trap *waiting, int directory, const c
         note_own_change(), world++;
     if (fd >= 0) {
         plan_note_opened((int)fd);
-        shared_cut(self, (int)fd, hints);
+        shared_cut(self, (int)fd, hints, before);
     }
     if (fd >= 0 && (hints & HINT_STEADY))
         note_opened((int)fd, &status, self->scratch, flags, hints, world);

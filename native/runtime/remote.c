@@ -130,12 +130,13 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
                                   .arguments = {fd, (int64_t)piece, (int64_t)piece,
                                                 offset < 0 ? 0 : offset + (int64_t)done}};
         struct vector part = {at + done, piece};
+        uint64_t before = write_backs();
         long got = waiting && !done
                        ? ask_waiting(waiting, &request, &part, writing, &part, !writing, &hints)
                        : ask(self, &request, &part, writing, &part, !writing, &hints);
         if (got == -EPIPE) /* the shadow cannot send us the signal */
             SYSTEM(__NR_tgkill, process.real_id, self->real_id, SIGPIPE);
-        shared_transfer(self, fd, at + done, got, writing ? WAS_WRITTEN : WAS_READ, hints);
+        shared_transfer(self, fd, at + done, got, writing ? WAS_WRITTEN : WAS_READ, hints, before);
         failed = got < 0 ? got : 0;
         done += got > 0 ? (size_t)got : 0;
         if (got < (long)piece || !(hints & HINT_MORE))

@@ -4,6 +4,9 @@
  * that memory too, what a call has read is read from there where it is, and what was cut off becomes zeros.  Home knows
  * what is mapped and where a call took place in its file (HINT_MAPPED, SHARE_WHERE).
  *
+ * A page that a call has written may be on its way home just then, as it was before: what is written last is home's to know.
+ * Then the page counts as changed, and is written again.
+ *
  * Of such files nothing may be read ahead or written behind: a list of them is in the memory that all members have.  It
  * only grows; where it is full, or home cannot tell a file from others, it stands for all files.
  */
@@ -24,6 +27,7 @@ enum { MOST_LISTED = 500 };
 /* In the arena's own page. */
 struct listed {
     uint32_t count; /* beyond MOST_LISTED: every file */
+    uint32_t begun, ended; /* how often a member began to write changed pages to a file, and ended */
     uint64_t identities[MOST_LISTED]; /* 0: being written */
 };
 
@@ -57,6 +61,33 @@ bool is_shared(uint64_t identity)
     return any_is_shared() && is_listed(identity);
 }
 
+/* Around the writing of changed pages. */
+void write_back_begins(void)
+{
+    if (process.arena)
+        __atomic_add_fetch(&list()->begun, 1, __ATOMIC_SEQ_CST);
+}
+
+void write_back_ends(void)
+{
+    if (process.arena)
+        __atomic_add_fetch(&list()->ended, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Before a call writes: what has changed afterwards where members wrote meanwhile. */
+uint64_t write_backs(void)
+{
+    if (!process.arena)
+        return 0;
+    uint64_t ended = __atomic_load_n(&list()->ended, __ATOMIC_SEQ_CST);
+    return ended << 32 | __atomic_load_n(&list()->begun, __ATOMIC_SEQ_CST);
+}
+
+static bool is_quiet_since(uint64_t before)
+{
+    return before >> 32 == (before & UINT32_MAX) && write_backs() == before;
+}
+
 /* HANDLE's file is about to be mapped. */
 void list_shared(struct thread *self, long handle)
 {
@@ -77,7 +108,7 @@ void list_shared(struct thread *self, long handle)
 
 /* SIZE bytes FROM are in the file at MEMORY's place, and come into memory.  A page that was as the file had it is so again;
  * one that a member has changed is still to be written. */
-static void put_bytes(uint64_t at, const uint8_t *from, size_t size)
+static void put_bytes(uint64_t at, const uint8_t *from, size_t size, uint64_t before)
 {
     uint64_t page[PAGE / sizeof(uint64_t)];
     while (size) {
@@ -92,7 +123,9 @@ static void put_bytes(uint64_t at, const uint8_t *from, size_t size)
         else if (copy_user((uint8_t *)page + in_page, from, bytes))
             return;
         memcpy(memory + in_page, (uint8_t *)page + in_page, bytes);
-        if (is_as_the_file)
+        if (!is_quiet_since(before))
+            *known_mark = MARK_UNKNOWN;
+        else if (is_as_the_file)
             *known_mark = arena_mark(page);
         at += bytes;
         from = from ? from + bytes : NULL;
@@ -101,7 +134,7 @@ static void put_bytes(uint64_t at, const uint8_t *from, size_t size)
 }
 
 /* SIZE bytes were moved between BUFFER and FD's file: each piece of them that is in memory. */
-static void each_piece(struct thread *self, int fd, uint8_t *buffer, size_t size, enum moved moved)
+static void each_piece(struct thread *self, int fd, uint8_t *buffer, size_t size, enum moved moved, uint64_t before)
 {
     for (long number = 0;; number++) {
         struct shared_place place = {0};
@@ -117,32 +150,32 @@ static void each_piece(struct thread *self, int fd, uint8_t *buffer, size_t size
         if (moved == WAS_READ)
             copy_user(buffer + place.gap_from, (uint8_t *)ARENA_PLACE + at, bytes);
         else
-            put_bytes(at, moved == WAS_WRITTEN ? buffer + place.gap_from : NULL, bytes);
+            put_bytes(at, moved == WAS_WRITTEN ? buffer + place.gap_from : NULL, bytes, before);
     }
 }
 
-/* A call has done so, as home says with HINTS. */
-void shared_transfer(struct thread *self, int fd, uint8_t *buffer, long size, enum moved moved, uint64_t hints)
+/* A call has done so, as home says with HINTS. BEFORE: what write_backs said then. */
+void shared_transfer(struct thread *self, int fd, uint8_t *buffer, long size, enum moved moved, uint64_t hints, uint64_t before)
 {
     if (size > 0 && (hints & HINT_MAPPED) && process.arena)
-        each_piece(self, fd, buffer, (size_t)size, moved);
+        each_piece(self, fd, buffer, (size_t)size, moved, before);
 }
 
 /* FD's file has been cut where home says. */
-void shared_cut(struct thread *self, int fd, uint64_t hints)
+void shared_cut(struct thread *self, int fd, uint64_t hints, uint64_t before)
 {
-    shared_transfer(self, fd, NULL, INT64_MAX / 8, WAS_CUT, hints);
+    shared_transfer(self, fd, NULL, INT64_MAX / 8, WAS_CUT, hints, before);
 }
 
 enum { PUNCH_HOLE = 2, ZERO_RANGE = 16 /* of fallocate */ };
 
 long do_ftruncate(struct trap *t)
 {
-    uint64_t hints = 0;
+    uint64_t hints = 0, before = write_backs();
     struct request request = {.call = __NR_ftruncate, .arguments = {(int)t->a[0], (int64_t)t->a[1]}};
     long result = ask(t->self, &request, NULL, 0, NULL, 0, &hints);
     if (!result)
-        shared_cut(t->self, (int)t->a[0], hints);
+        shared_cut(t->self, (int)t->a[0], hints, before);
     return result;
 }
 
@@ -163,11 +196,11 @@ long do_truncate(struct trap *t)
 
 long do_fallocate(struct trap *t)
 {
-    uint64_t hints = 0;
+    uint64_t hints = 0, before = write_backs();
     struct request request = {.call = __NR_fallocate,
                               .arguments = {(int)t->a[0], (int)t->a[1], (int64_t)t->a[2], (int64_t)t->a[3]}};
     long result = ask(t->self, &request, NULL, 0, NULL, 0, &hints);
     bool cut = !result && (t->a[1] & (PUNCH_HOLE | ZERO_RANGE));
-    shared_transfer(t->self, (int)t->a[0], NULL, cut ? (long)t->a[3] : 0, WAS_CUT, hints);
+    shared_transfer(t->self, (int)t->a[0], NULL, cut ? (long)t->a[3] : 0, WAS_CUT, hints, before);
     return result;
 }

@@ -6,6 +6,7 @@
 
 #include "memory.h"
 #include "remote.h"
+#include "shared_transfer.h"
 #include "text.h"
 #include "user.h"
 
@@ -100,8 +101,10 @@ static long write_view(struct thread *self, struct view *v, unsigned long from, 
     struct batch batch = {.pages = views_memory(WRITE_AT_ONCE * PAGE, MAP_FRESH)};
     long failed = batch.pages ? 0 : -ENOMEM;
     bool again = true;
+    write_back_begins();
     for (int i = 0; i < ATTEMPTS && again && !failed; i++)
         failed = write_changes(self, v, from, to, &batch, &again);
+    write_back_ends();
     if (batch.pages)
         SYSTEM(__NR_munmap, batch.pages, WRITE_AT_ONCE * PAGE);
     v->unsaved |= failed;
