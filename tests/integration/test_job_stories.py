@@ -25,48 +25,47 @@ def tells(lines: list[str], *patterns: str) -> list[str]:
     return [each for each in patterns if not any(re.match(each, line) for line in rest)]
 
 
+def told(pool: PersonalPool, job: str, log: str, *patterns: str) -> None:
+    """Wait until a daemon's log has lines that begin so, one after the other: it may be the last to hear of an end."""
+    until(lambda: tells(story(pool, job, log), *patterns) == [],
+          lambda: f"{log} does not tell {tells(story(pool, job, log), *patterns)}: {story(pool, job, log)}")
+
+
 def test_a_job_that_runs_and_ends(pool: PersonalPool) -> None:
     cluster = pool.submit("executable = /bin/sh\narguments = \"-c 'exit 3'\"\nlog = story.log\nqueue 2\n")
     pool.wait("story.log")
     job, second = f"{cluster}.0", f"{cluster}.1"
-    schedd = story(pool, job, "ScheddLog")
-    assert tells(schedd, rf"submitted by \S+ and 1 more, up to {second},", r"run 1 begins on slot\d",
-                 "run 1 ended: the program has exited with status 3", "completed") == []
-    assert tells(story(pool, second, "ScheddLog"), r"run 1 begins on slot\d", "completed") == []
-    assert tells(story(pool, job, "NegotiatorLog"), r"\S+ of .*: \d matched") == []
-    assert tells(story(pool, job, "StartdLog"), r"begins on slot\d.*\(\w+@.* of ", r"has left slot\d") == []
-    starter, shadow = story(pool, job, "StarterHostLog"), story(pool, job, "ShadowHostLog")
-    assert tells(starter, r"the program runs, pid \d+", "the run is over: exit status 3; ") == []
-    assert tells(shadow, r"the program runs on slot\d", r"the run on slot\S+ is over: exited") == []
+    told(pool, job, "ScheddLog", rf"submitted by \S+ and 1 more, up to {second},", r"run 1 begins on slot\d",
+         "run 1 ended: the program has exited with status 3", "completed")
+    told(pool, second, "ScheddLog", r"run 1 begins on slot\d", "completed")
+    told(pool, job, "NegotiatorLog", r"\S+ of .*: \d matched")
+    told(pool, job, "StartdLog", r"begins on slot\d.*\(\w+@.* of ", r"has left slot\d")
+    told(pool, job, "StarterHostLog", r"the program runs, pid \d+", "the run is over: exit status 3; ")
+    told(pool, job, "ShadowHostLog", r"the program runs on slot\d", r"the run on slot\S+ is over: exited")
 
 
 def test_why_a_job_is_held_and_released(pool: PersonalPool) -> None:
     job = f"{pool.submit(CAT)}.0"
     pool.until_status(job, 5)
     pool.run("condor_rm", job)
-    schedd = story(pool, job, "ScheddLog")
-    assert tells(schedd, r"submitted by \S+", "run 1 ended: hold: .*no-such-file", r"held \(13\): .*no-such-file",
-                 "removed: ") == []
-    shadow = story(pool, job, "ShadowHostLog")
-    assert tells(shadow, r"the run on slot\S+ is over: hold \(hold code 13, .*no-such-file") == []
+    told(pool, job, "ScheddLog", r"submitted by \S+", "run 1 ended: hold: .*no-such-file",
+         r"held \(13\): .*no-such-file", "removed: ")
+    told(pool, job, "ShadowHostLog", r"the run on slot\S+ is over: hold \(hold code 13, .*no-such-file")
 
 
 def test_why_a_job_is_not_started(pool: PersonalPool) -> None:
     job = f"{pool.submit(HUGE)}.0"
-    until(lambda: story(pool, job, "NegotiatorLog"), "the negotiator's word on the job")
-    until(lambda: tells(story(pool, job, "ScheddLog"), "no match: ") == [], "the schedd's line about it")
-    assert tells(story(pool, job, "NegotiatorLog"), r"\S+ of .*: 0 matched, 1 rejected: ") == []
+    told(pool, job, "ScheddLog", "no match: ")
+    told(pool, job, "NegotiatorLog", r"\S+ of .*: 0 matched, 1 rejected: ")
     pool.run("condor_rm", job)
 
 
 def test_who_ended_a_run(pool: PersonalPool) -> None:
     job = f"{pool.submit(SLEEP)}.0"
     pool.until_status(job, 2)
-    until(lambda: tells(story(pool, job, "StarterHostLog"), "the program runs") == [], "its program")
+    told(pool, job, "StarterHostLog", "the program runs")
     pool.run("condor_vacate_job", job)
-    until(lambda: tells(story(pool, job, "ScheddLog"), "run 1 ended: evicted: .*condor_vacate_job", "idle again",
-                        "run 2 begins on ") == [], "another run")
-    assert tells(story(pool, job, "StarterHostLog"), "its user's side wants it to go .*condor_vacate_job",
-                 "the run is over: evicted") == []
+    told(pool, job, "ScheddLog", "run 1 ended: evicted: .*condor_vacate_job", "idle again", "run 2 begins on ")
+    told(pool, job, "StarterHostLog", "its user's side wants it to go .*condor_vacate_job", "the run is over: evicted")
     pool.run("condor_rm", job)
-    until(lambda: tells(story(pool, job, "ScheddLog"), "removed: ") == [], "its removal")
+    told(pool, job, "ScheddLog", "removed: ")
