@@ -167,7 +167,9 @@ class GridRun:
         if not known:
             self.note("submitted", f"{self.resource} has it as {batch_id}")
         if not known or (self.order.reattach and max(0.0, self.now_s - LATELY_S) < when_s):
-            self.log(JobEventType.GRID_SUBMIT, when_s, GridJobId=name)
+            # each grid manager has its own idea of the second, and a run is submitted once
+            self.out.append(Log(JobEventType.GRID_SUBMIT, {"GridResource": self.resource, "GridJobId": name}, when_s,
+                                self.order.reattach, float(self.job.get_int("JobCurrentStartDate") or 0)))
         if not known:
             self.tell()
 
