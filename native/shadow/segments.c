@@ -25,6 +25,7 @@ struct segment *segment_new(struct ipc *ipc, uint64_t size, struct file *file)
     if (!segment)
         return NULL;
     file_keep(file);
+    file->memory_known = true; /* segments have a limit of their own, and are no files in memory: see memory_files.c */
     segment->file = file;
     segment->size = size;
     ipc->segment_bytes += whole_pages(size);

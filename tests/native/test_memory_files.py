@@ -53,3 +53,21 @@ None
 def test_a_family_has_so_much_memory_at_home(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     assert finished([*tool("run", "--"), sys.executable, "program.py"], tmp_path) == (0, SAID, b"")
+
+SEGMENT = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+libc.shmat.restype, libc.shmat.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
+libc.shmdt.argtypes = [ctypes.c_void_p]
+os.posix_fallocate(os.memfd_create("most"), 0, 1000 << 20)
+segment = libc.shmget(0, 64 << 20, 0o600)
+at = libc.shmat(segment, None, 0)
+ctypes.memset(at, 7, 64 << 20)
+print(libc.shmdt(at), libc.shmctl(segment, 0, None))
+"""
+
+
+def test_segments_of_shared_memory_count_apart(tmp_path: Path) -> None:
+    """What is in one comes home as it is detached; had that no room, the program would end by SIGBUS."""
+    (tmp_path / "program.py").write_text(SEGMENT)
+    assert finished([*tool("run", "--"), sys.executable, "program.py"], tmp_path) == (0, b"0 0\n", b"")
