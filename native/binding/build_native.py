@@ -40,9 +40,9 @@ ffibuilder.cdef(declarations())
 ffibuilder.set_source(
     "condor_actors.machine.native._native",
     "".join(f'#include "{name}.h"\n' for name in FOLDERS),
-    sources=sorted(f"native/{name}/{path.name}" for name in FOLDERS for path in (NATIVE / name).glob("*.c")),
+    sources=sorted(f"native/{path.relative_to(NATIVE)}" for name in FOLDERS for path in (NATIVE / name).rglob("*.c")),
     depends=sorted(f"native/{path.relative_to(NATIVE)}" for path in NATIVE.glob("**/*.h")),
-    include_dirs=["native/shadow", "native/spawn", "native/build"],
+    include_dirs=["native", "native/shadow", "native/spawn", "native/build"],
     extra_compile_args=["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused-parameter"],
     py_limited_api=True,
 )

@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../guards.h"
+#include "guards.h"
 #include "system.h"
 
 #pragma GCC visibility push(hidden)

@@ -13,9 +13,9 @@
 #include <linux/seccomp.h>
 
 #include "calls.h"
-#include "dirty.h"
+#include "runtime/memory/dirty.h"
 #include "layout.h"
-#include "process.h"
+#include "runtime/process/process.h"
 #include "trap.h"
 
 enum { MOST_INSTRUCTIONS = 400 };

@@ -4,10 +4,10 @@
 #include <linux/auxvec.h>
 #include <linux/elf.h>
 
-#include "read_ahead.h"
-#include "memory.h"
-#include "process.h"
-#include "remote.h"
+#include "runtime/remote/read_ahead.h"
+#include "runtime/memory/memory.h"
+#include "runtime/process/process.h"
+#include "runtime/remote/remote.h"
 #include "text.h"
 #include "trap.h"
 #include "user.h"

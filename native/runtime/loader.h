@@ -2,7 +2,7 @@
 #ifndef RUNTIME_LOADER_H
 #define RUNTIME_LOADER_H
 
-#include "thread.h"
+#include "runtime/process/thread.h"
 
 enum { AUXILIARY_WORDS = 32 };
 

@@ -2,8 +2,8 @@
 #ifndef RUNTIME_TRAP_H
 #define RUNTIME_TRAP_H
 
-#include "../calls_format.h"
-#include "thread.h"
+#include "calls_format.h"
+#include "runtime/process/thread.h"
 
 struct trap {
     struct thread *self;

@@ -2,7 +2,7 @@
  * either becomes -EFAULT instead of a death. */
 #include "user.h"
 
-#include "../protocol.h"
+#include "protocol.h"
 #include "layout.h"
 
 extern char copy_user_instruction[], copy_user_after[], copy_user_failed[], swap_user_instruction[], swap_user_failed[];

@@ -1,5 +1,5 @@
 /* The host's sessions: the table of them, their threads' beginning and end, and requests to them from outside. */
-#include "sockets.h"
+#include "shadow/sockets/sockets.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -3,7 +3,7 @@
 
 #include <sys/types.h>
 
-#include "../seal.h"
+#include "seal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,9 +14,9 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "../calls_format.h"
-#include "../guards.h"
-#include "../protocol.h"
+#include "calls_format.h"
+#include "guards.h"
+#include "protocol.h"
 #include "shadow.h"
 
 enum { MOST_SPARES = 16, MAX_FILES = 4096, MAX_HANDLES = 1024, PARKED = -100000, MAX_PARKED = 2048, MOST_LOCKED = 1024,

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+NATIVE = Path(__file__).parents[2] / "native"
+
 ALONE = "one_thread"
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
@@ -272,8 +274,8 @@ def faults(sources: dict[str, str]) -> list[str]:
 
 def writable(source: Path, include: Path) -> set[str]:
     """Return the names of SOURCE's variables that the compiler puts into writable sections."""
-    flags = ["-O0", "-std=gnu11", "-w", "-D_GNU_SOURCE", f"-I{include}", "-fdata-sections"]
-    if source.parent.name == "runtime":
+    flags = ["-O0", "-std=gnu11", "-w", "-D_GNU_SOURCE", f"-I{include}", f"-I{NATIVE}", "-fdata-sections"]
+    if source.relative_to(NATIVE).parts[0] == "runtime":
         flags += ["-ffreestanding", "-fno-builtin", "-fPIE"]
     built = include / f"{source.parent.name}.{source.stem}.o"
     subprocess.run(["gcc", *flags, "-c", str(source), "-o", str(built)], check=True)

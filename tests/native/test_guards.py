@@ -17,8 +17,11 @@ LOCK = "struct lock { int word; };\nvoid lock(struct lock *l);\nvoid unlock(stru
 
 
 def sources(program: str) -> dict[str, str]:
-    """Return the sources of PROGRAM by name."""
-    return {path.name: path.read_text() for path in sorted((NATIVE / program).glob("*.[ch]"))}
+    """Return the sources of PROGRAM by name, of which there is one each: an error names it without its folder."""
+    paths = sorted((NATIVE / program).rglob("*.[ch]"))
+    found = {path.name: path.read_text() for path in paths}
+    assert len(found) == len(paths)
+    return found
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -33,7 +36,7 @@ def test_no_variable_hides(program: str, tmp_path: Path) -> None:
     make = [sys.executable, str(NATIVE / "generate.py"), str(NATIVE / "syscalls.tbl"), "header"]
     subprocess.run([*make, str(tmp_path / "calls.h")], check=True)
     found = guards.read(sources(program)).variables
-    for path in sorted((NATIVE / program).glob("*.c")):
+    for path in sorted((NATIVE / program).rglob("*.c")):
         assert {v.name for v in found if v.file == path.name} == guards.writable(path, tmp_path), path.name
 
 

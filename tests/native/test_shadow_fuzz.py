@@ -26,7 +26,16 @@ from pathlib import Path
 import pytest
 
 from tests.native.fuzz import descriptions, extremes, families, journals, queues, sockets, watches
-from tests.native.fuzz.building import HERE, Unbuildable, build_fuzzer, make_table, may_mount, search, shadow_sources
+from tests.native.fuzz.building import (
+    HERE,
+    NATIVE,
+    Unbuildable,
+    build_fuzzer,
+    make_table,
+    may_mount,
+    search,
+    shadow_sources,
+)
 
 KEPT = HERE / "frames"
 MUTANTS = 1000
@@ -138,8 +147,8 @@ def replay(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_table(folder)
     subprocess.run(
         ["gcc", "-O0", "-std=gnu11", "-w", "-D_GNU_SOURCE", "--coverage", "-fprofile-update=atomic", f"-I{folder}",
-         "-o", str(folder / "replay"), str(HERE / "shadow_frames.c"), str(HERE / "replay.c"), *shadow_sources(),
-         "-lpthread"],
+         f"-I{NATIVE}", "-o", str(folder / "replay"), str(HERE / "shadow_frames.c"), str(HERE / "replay.c"),
+         *shadow_sources(), "-lpthread"],
         check=True,
     )  # fmt: skip
     return folder / "replay"
@@ -155,7 +164,7 @@ def counted(build: Path, place: Path) -> dict[str, int]:
         function["name"]: function["execution_count"]
         for line in told.splitlines()
         for file in json.loads(line)["files"]
-        if Path(file["file"]).parent.name == "shadow"
+        if (NATIVE / "shadow") in Path(file["file"]).resolve().parents
         for function in file["functions"]
     }
 

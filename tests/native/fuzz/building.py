@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["HERE", "Unbuildable", "build_fuzzer", "make_table", "may_mount", "search", "shadow_sources"]
+__all__ = ["HERE", "NATIVE", "Unbuildable", "build_fuzzer", "make_table", "may_mount", "search", "shadow_sources"]
 
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[2] / "native"
@@ -26,7 +26,7 @@ def make_table(folder: Path) -> None:
 
 
 def shadow_sources() -> list[str]:
-    return sorted(map(str, (NATIVE / "shadow").glob("*.c")))
+    return sorted(map(str, (NATIVE / "shadow").rglob("*.c")))
 
 
 def may_mount() -> bool:
@@ -50,7 +50,7 @@ def build_fuzzer(folder: Path, harness: str) -> Path:
     built = subprocess.run(
         ["clang", "-g", "-O1", "-std=gnu11", "-w", "-D_GNU_SOURCE", "-fsanitize=fuzzer,address,undefined",
          "-fno-sanitize=alignment", "-fno-sanitize-recover=undefined", "-include", str(HERE / "clang.h"),
-         f"-I{folder}", "-o", str(program), str(HERE / f"{harness}.c"), *shadow_sources(), "-lpthread"],
+         f"-I{folder}", f"-I{NATIVE}", "-o", str(program), str(HERE / f"{harness}.c"), *shadow_sources(), "-lpthread"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if built.returncode and "clang_rt.fuzzer" in built.stderr:

@@ -1,4 +1,4 @@
-"""What an image says of its open files, sound and hostile, as frames for the shadow (native/shadow/described.h).
+"""What an image says of its open files, sound and hostile, as frames for the shadow (see described.h).
 
 No search finds its way into a description by luck: it begins with a number of 32 bits.  Here are sound ones of every
 kind of file, and then each of their numbers at the edges of its type, all cut short at every byte, and contents of

@@ -1,7 +1,7 @@
 """What the members of a program say of themselves while a checkpoint of all is taken, sound and hostile, as frames.
 
 One process that says that it has children is enough of a family: it gathers itself, tells of memory that is shared, of
-its children that ended, and writes a part and the table of all (native/shadow/family.c).
+its children that ended, and writes a part and the table of all (native/shadow/family/family.c).
 """
 
 from __future__ import annotations

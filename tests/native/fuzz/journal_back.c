@@ -4,7 +4,7 @@
  * whether the journal is the one before the last. */
 #include "confined.h"
 
-#include "../../../native/shadow/journal.h"
+#include "../../../native/shadow/checkpoint/journal.h"
 
 #include <signal.h>
 

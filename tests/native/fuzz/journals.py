@@ -1,4 +1,4 @@
-"""Undo journals to begin a search with: a record of each kind, as the shadow writes them (native/shadow/journal.h)."""
+"""Undo journals to begin a search with: a record of each kind, as the shadow writes them (see journal.h)."""
 
 from __future__ import annotations
 

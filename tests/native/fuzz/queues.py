@@ -1,6 +1,6 @@
 """What a program does with semaphores, queues and shared memory, and what images say of them, sound and hostile.
 
-See native/shadow/ipc.h and moved_ipc.c.
+See native/shadow/ipc/ipc.h and moved_ipc.c.
 """
 
 from __future__ import annotations

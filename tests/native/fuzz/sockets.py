@@ -1,6 +1,6 @@
 """What a program does with sockets, and what images say of them, sound and hostile, as frames.
 
-See native/shadow/sockets.c.  A life with streams, packets, datagrams, open files beside messages and a circle of them;
+See native/shadow/sockets.  A life with streams, packets, datagrams, open files beside messages and a circle of them;
 then each number of each call, and each of a described socket's, at the edges of its type.
 """
 

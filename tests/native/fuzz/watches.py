@@ -1,6 +1,6 @@
 """What a program does with inotify, and what images say of its watches, sound and hostile, as frames.
 
-See native/shadow/inotify.c and moved_inotify.c.
+See native/shadow/files/inotify.c and moved_inotify.c.
 """
 
 from __future__ import annotations

@@ -1,0 +1,427 @@
+/* Programs that start programs.
+ *
+ * fork, vfork and posix_spawn make a real child process with a copy of the memory and a channel of its
+ * own, which the shadow hands over beside its answer.  The child's descriptors are a copy of the parent's
+ * table at home, so pipes between the two work.  Waiting is the kernel's: helpers are real children.
+ * How a checkpoint is taken of all of them is in family_checkpoint.c, how they come back in lineage.c.
+ */
+#include "family.h"
+
+#include "runtime/remote/read_ahead.h"
+#include "runtime/remote/control.h"
+#include "runtime/memory/dirty.h"
+#include "runtime/memory/shared_arena.h"
+#include "groups.h"
+#include "identity.h"
+#include "lineage.h"
+#include "runtime/memory/memory.h"
+#include "own_proc.h"
+#include "runtime/remote/plan.h"
+#include "process.h"
+#include "runtime/remote/secret.h"
+#include "runtime/memory/shared.h"
+#include "runtime/signals/signals.h"
+#include "runtime/text.h"
+#include "time.h"
+#include "runtime/user.h"
+
+enum { CHILDREN = 1024, CHILDREN_GONE = 64, ROBUST_HEAD_BYTES = 3 * sizeof(long), USAGE_WORDS = 18, STOPPED = 0x7f, SIGNAL_OF_STATUS = 0x7f };
+
+struct lock children_lock;
+static struct child {
+    int virtual_id, real_id; /* 0: unused */
+} children[CHILDREN] GUARDED_BY(children_lock), gone[CHILDREN_GONE] GUARDED_BY(children_lock);
+static unsigned gone_next GUARDED_BY(children_lock);
+
+static struct child *child_of(int virtual_id) REQUIRES(children_lock);
+static struct child *child_of(int virtual_id)
+{
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id && children[i].virtual_id == virtual_id)
+            return &children[i];
+    return NULL;
+}
+
+int real_child_id(int virtual_id)
+{
+    lock(&children_lock);
+    const struct child *child = child_of(virtual_id);
+    int found = child ? child->real_id : 0;
+    unlock(&children_lock);
+    return found;
+}
+
+/* A place for one more child.  Those that the kernel reaps by itself, because the program ignores
+ * SIGCHLD, leave theirs unannounced. NULL: there are as many as can be. */
+static struct child *free_child(void) REQUIRES(children_lock);
+static struct child *free_child(void)
+{
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < CHILDREN; i++) {
+            struct child *child = &children[i];
+            if (round && child->real_id && SYSTEM(__NR_kill, child->real_id, 0) == -ESRCH)
+                child->real_id = 0;
+            if (!child->real_id)
+                return child;
+        }
+    return NULL;
+}
+
+/* The kernel's number, unless a process of before a move has it. Parent and child find the same one, each in
+ * its copy of the table. */
+static int new_virtual_id(int real_id) REQUIRES(children_lock);
+static int new_virtual_id(int real_id)
+{
+    while (child_of(real_id) || real_id == process.start.virtual_pid || lineage_has(real_id))
+        real_id += VIRTUAL_STEP;
+    return real_id;
+}
+
+/* A child's status as wait4 would tell it. */
+static int status_of(const struct siginfo *info)
+{
+    enum { STATUS_SHIFT = 8, DUMPED = 0x80 };
+    int status = info->_sifields._sigchld._status;
+    if (info->si_code == CLD_CONTINUED)
+        return STATUS_CONTINUED;
+    if (info->si_code == CLD_EXITED)
+        return status << STATUS_SHIFT;
+    return info->si_code == CLD_DUMPED ? status | DUMPED : status;
+}
+
+/* What there is of children: each lives, or has ended and was not waited for. That one went on after a stop is the
+ * kernel's to remember as well, until a wait tells it. Returns their number or -errno. */
+long list_children(struct lineage_child *list, uint32_t most)
+{
+    uint32_t count = 0;
+    lock(&children_lock);
+    for (size_t i = 0; i < CHILDREN; i++) {
+        struct siginfo info;
+        memset(&info, 0, sizeof info);
+        if (!children[i].real_id)
+            continue;
+        if (SYSTEM(__NR_waitid, P_PID, children[i].real_id, &info, WEXITED | WCONTINUED | WNOHANG | WNOWAIT, 0) < 0) {
+            children[i].real_id = 0; /* the kernel has reaped it */
+            continue;
+        }
+        if (count == most)
+            break;
+        bool ended = info._sifields._sigchld._pid && info.si_code != CLD_CONTINUED;
+        list[count++] = (struct lineage_child){children[i].virtual_id, ended, status_of(&info), 0};
+    }
+    unlock(&children_lock);
+    return count < most ? (long)count : -E2BIG;
+}
+
+bool adopt_child(int virtual_id, int real_id)
+{
+    lock(&children_lock);
+    struct child *child = free_child();
+    if (child)
+        *child = (struct child){virtual_id, real_id};
+    unlock(&children_lock);
+    return child;
+}
+
+void forget_children(void)
+{
+    lock(&children_lock);
+    memset(children, 0, sizeof children);
+    memset(gone, 0, sizeof gone);
+    unlock(&children_lock);
+}
+
+static int virtual_child_id(int real_id, bool forget)
+{
+    int found = real_id;
+    lock(&children_lock);
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id == real_id) {
+            found = children[i].virtual_id;
+            if (!forget)
+                continue;
+            gone[gone_next++ % CHILDREN_GONE] = children[i];
+            children[i].real_id = 0;
+        }
+    unlock(&children_lock);
+    return found;
+}
+
+/* A child, or one that was waited for just now: its signal may come after that. 0: none. */
+static int virtual_kin_id(int real_id)
+{
+    int found = 0;
+    lock(&children_lock);
+    for (size_t i = 0; i < CHILDREN_GONE; i++)
+        if (gone[i].real_id == real_id)
+            found = gone[i].virtual_id;
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id == real_id)
+            found = children[i].virtual_id;
+    unlock(&children_lock);
+    return found;
+}
+
+/* Who sent a signal, as the program knows the process. */
+int virtual_sender(int real_id)
+{
+    if (!process.restarted || real_id <= 1) /* the numbers are the kernel's */
+        return real_id;
+    if (real_id == process.real_id)
+        return process.start.virtual_pid;
+    int found = virtual_kin_id(real_id);
+    if (!found && process.helper && real_id == process.parent_real_id)
+        found = process.start.parent_pid;
+    struct request request = {.call = OP_REAL_PID, .arguments = {real_id, 1}};
+    if (!found)
+        found = (int)ask(current_thread(), &request, NULL, 0, NULL, 0, NULL);
+    return found > 0 ? found : real_id;
+}
+
+/* What a fork holds, so that no other thread is in the middle of what the child gets a copy of. */
+static void lock_for_fork(void)
+    ACQUIRE(views_lock, memory_lock, timers_lock, actions_lock, identity_lock, threads_lock, children_lock);
+static void lock_for_fork(void)
+{
+    lock(&views_lock);
+    lock(&memory_lock);
+    lock(&timers_lock);
+    lock(&actions_lock);
+    lock(&identity_lock);
+    lock(&threads_lock);
+    lock(&children_lock);
+}
+
+static void unlock_after_fork(void)
+    RELEASE(views_lock, memory_lock, timers_lock, actions_lock, identity_lock, threads_lock, children_lock);
+static void unlock_after_fork(void)
+{
+    unlock(&children_lock);
+    unlock(&threads_lock);
+    unlock(&identity_lock);
+    unlock(&actions_lock);
+    unlock(&timers_lock);
+    unlock(&memory_lock);
+    unlock(&views_lock);
+}
+
+/* What home and the starter said of a new member. */
+struct birth {
+    long number;
+    bool straight;        /* its channel goes straight home */
+    uint64_t views_until; /* see shared_become_member */
+};
+
+/* The child is alone: of its parent's threads only the one that forked is here. */
+static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], const struct birth *birth)
+    REQUIRES(one_thread, passed_fd_lock);
+static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], const struct birth *birth)
+{
+    int parent = process.start.virtual_pid;
+    SYSTEM(__NR_dup3, PASSED_FD, CHANNEL_FD, 0);
+    SYSTEM(__NR_close, PASSED_FD);
+    channel_reset();
+    if (process.direct) {
+        SYSTEM(__NR_close, process.control);
+        process.control = passed_control;
+        if (!birth->straight) /* the starter's relay, which has to see them, brings this one's calls home */
+            secret_forget();
+    }
+    process.direct = birth->straight;
+    secret_become_member(birth->number);
+    forget_lock(&proc_lock);
+    read_ahead_reset(true);
+    plan_reset();
+    dirty_forget();
+    forget_other_threads(self);
+    shared_become_member(birth->views_until);
+    forget_timers();
+    lock(&children_lock);
+    int id = new_virtual_id((int)SYSTEM(__NR_getpid));
+    memset(children, 0, sizeof children);
+    memset(gone, 0, sizeof gone);
+    unlock(&children_lock);
+    process.helper = true;
+    process.executed = false;
+    process.own_lists = false;
+    process.parent_real_id = process.real_id;
+    process.real_id = (int)SYSTEM(__NR_getpid);
+    self->real_id = process.real_id;
+    self->virtual_id = process.start.virtual_pid = id;
+    process.start.parent_pid = parent;
+    if (flags & CLONE_SETTLS)
+        SYSTEM(__NR_arch_prctl, ARCH_SET_FS, a[4]);
+    self->clear_at_exit = flags & CLONE_CHILD_CLEARTID ? (int *)a[3] : NULL;
+    SYSTEM(__NR_set_tid_address, self->clear_at_exit);
+    self->robust_list = NULL;
+    SYSTEM(__NR_set_robust_list, NULL, ROBUST_HEAD_BYTES);
+    if (flags & CLONE_CHILD_SETTID)
+        copy_user((void *)a[3], &self->virtual_id, sizeof(int));
+    struct hello hello = {.version = PROTOCOL_VERSION, .kind = HELLO_MEMBER,
+                          .real_pid = (uint32_t)process.real_id,
+                          .virtual_pid = (uint32_t)process.start.virtual_pid};
+    struct start start;
+    struct request request = {.call = OP_HELLO};
+    struct vector in = {&hello, sizeof hello}, out = {&start, sizeof start};
+    if (ask(self, &request, &in, 1, &out, 1, NULL) < 0)
+        die(EXIT_CHANNEL_LOST);
+}
+
+/* The child returns from here a second time, alone. */
+static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth) REQUIRES(passed_fd_lock);
+static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth)
+{
+    lock_for_fork();
+    struct child *child = free_child();
+    long result = child ? SYSTEM(__NR_clone, SIGCHLD, 0, 0, 0, 0) : -EAGAIN;
+    int id = 0;
+    if (result > 0) {
+        id = new_virtual_id((int)result);
+        *child = (struct child){id, (int)result};
+    }
+    unlock_after_fork(); /* in the child, too: it has its copies of them */
+    if (result == 0 && child) {
+        no_other_thread_runs();
+        begin_member(t->self, flags, t->a, birth);
+        if (t->a[1])
+            t->frame->uc_mcontext.rsp = t->a[1];
+        return 0;
+    }
+    SYSTEM(__NR_close, PASSED_FD);
+    if (birth->straight)
+        SYSTEM(__NR_close, passed_control);
+    if (id && (flags & CLONE_PARENT_SETTID))
+        copy_user((void *)t->a[2], &id, sizeof id);
+    return id ? id : result;
+}
+
+long start_member(struct trap *t, unsigned long flags)
+{
+    struct thread *self = t->self;
+    struct request request = {.call = OP_FORK, .arguments = {process.direct}};
+    if (!process.family)
+        return -EAGAIN;
+    arena_make();
+    lock(&passed_fd_lock); /* the channel for the child has one number */
+    share_positions();
+    process.forked = true;
+    struct birth birth = {.views_until = shared_moment()};
+    long result = ask(self, &request, NULL, 0, NULL, 0, NULL);
+    if (result == -EINPROGRESS) { /* a checkpoint of the family is about to reach this process */
+        unlock(&passed_fd_lock);
+        return -RESTART_ALWAYS;
+    }
+    share_positions(); /* what another thread has learned meanwhile may be of before */
+    long way = result < 0 ? result : ask_starter(CONTROL_MEMBER, result);
+    birth.number = result;
+    birth.straight = way == 1 && (passed_control == CONTROL_FD || passed_control == OTHER_CONTROL_FD);
+    if (way < 0 || (way == 1 && !birth.straight))
+        result = -EAGAIN;
+    if (result >= 0)
+        result = fork_member(t, flags, &birth);
+    unlock(&passed_fd_lock);
+    return result;
+}
+
+long do_fork(struct trap *t)
+{
+    t->a[1] = 0;
+    return start_member(t, 0);
+}
+
+long do_vfork(struct trap *t)
+{
+    t->a[1] = 0;
+    return start_member(t, 0);
+}
+
+enum { ANY_CHILD = -1 };
+
+/* Whom a wait is for, as wait4 names them. Returns 0 or -ECHILD. */
+static long real_target(struct thread *self, int id, int *real)
+{
+    *real = ANY_CHILD;
+    if (id > 0)
+        *real = real_child_id(id);
+    else if (id == (int)0x80000000)
+        return -ESRCH;
+    else if (id != ANY_CHILD) {
+        long group = real_group_of(self, -id);
+        *real = group > 0 ? (int)-group : 0;
+    }
+    return *real ? 0 : -ECHILD;
+}
+
+/* A member that ends by itself is heard at home before it is gone; what one wrote that a signal ended may still
+ * be on its way there. */
+static void await_last_calls(struct thread *self, int real_id)
+{
+    struct request request = {.call = OP_MEMBER_GONE, .arguments = {real_id}};
+    ask(self, &request, NULL, 0, NULL, 0, NULL);
+}
+
+long do_wait4(struct trap *t)
+{
+    struct { long words[USAGE_WORDS]; } usage;
+    int status = 0, target;
+    long nobody = real_target(t->self, (int)t->a[0], &target);
+    if (nobody)
+        return nobody;
+    long a[6] = {target, (long)&status, (long)t->a[2], (long)&usage};
+    uint64_t mask = t->frame->uc_sigmask;
+    long id = interruptible_system(__NR_wait4, a, &mask);
+    if (id == -EINTR)
+        return -RESTART_ALWAYS;
+    if (id <= 0)
+        return id;
+    bool ended = (status & 0xff) != STOPPED && status != STATUS_CONTINUED;
+    if (ended && (status & SIGNAL_OF_STATUS))
+        await_last_calls(t->self, (int)id);
+    if ((t->a[1] && copy_user((void *)t->a[1], &status, sizeof status)) ||
+        (t->a[3] && copy_user((void *)t->a[3], &usage, sizeof usage)))
+        return -EFAULT;
+    return virtual_child_id((int)id, ended);
+}
+
+long do_waitid(struct trap *t)
+{
+    struct siginfo info;
+    memset(&info, 0, sizeof info);
+    int id = (int)t->a[1], target = ANY_CHILD;
+    if (t->a[0] > P_PGID || (t->a[0] == P_PID && id <= 0) || (t->a[0] == P_PGID && id < 0))
+        return -EINVAL;
+    if (t->a[0] != P_ALL && real_target(t->self, t->a[0] == P_PID ? id : -id, &target))
+        return -ECHILD;
+    if (target < 0)
+        target = -target;
+    long a[6] = {(long)t->a[0], target, (long)&info, (long)t->a[3], 0};
+    uint64_t mask = t->frame->uc_sigmask;
+    long result = interruptible_system(__NR_waitid, a, &mask);
+    if (result == -EINTR)
+        return -RESTART_ALWAYS;
+    if (result < 0)
+        return result;
+    bool ended = info.si_code >= CLD_EXITED && info.si_code <= CLD_DUMPED && !(t->a[3] & WNOWAIT);
+    if (ended && info.si_code != CLD_EXITED)
+        await_last_calls(t->self, info._sifields._sigchld._pid);
+    if (info._sifields._sigchld._pid)
+        info._sifields._sigchld._pid = virtual_child_id(info._sifields._sigchld._pid, ended);
+    return t->a[2] && copy_user((void *)t->a[2], &info, sizeof info) ? -EFAULT : 0;
+}
+
+/* A signal to another member, with INFO, or NULL: its parent knows it, and so may its children; else home does. */
+long signal_member(int virtual_id, int number, const struct siginfo *info)
+{
+    if (!process.family || virtual_id <= 1)
+        return -ESRCH;
+    int real = real_child_id(virtual_id);
+    if (!real && process.helper && virtual_id == process.start.parent_pid)
+        real = process.parent_real_id;
+    struct request request = {.call = OP_REAL_PID, .arguments = {virtual_id}};
+    if (!real)
+        real = (int)ask(current_thread(), &request, NULL, 0, NULL, 0, NULL);
+    if (real <= 1)
+        return -ESRCH;
+    settle_writes(current_thread());
+    return info ? SYSTEM(__NR_rt_sigqueueinfo, real, number, info) : SYSTEM(__NR_kill, real, number);
+}

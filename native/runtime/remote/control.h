@@ -1,0 +1,14 @@
+/* The starter, on a socket of its own: see control.c. */
+#ifndef RUNTIME_CONTROL_H
+#define RUNTIME_CONTROL_H
+
+#include "runtime/lock.h"
+
+/* Held by who asks the starter, or home, for something that comes with a descriptor. */
+extern struct lock passed_fd_lock;
+
+void tell_starter(int what, int64_t value);
+long ask_starter(int what, int64_t value) REQUIRES(passed_fd_lock);
+extern int passed_control GUARDED_BY(passed_fd_lock);
+
+#endif
