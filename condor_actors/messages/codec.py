@@ -6,20 +6,27 @@ attributes costs it twenty times more).  Encoders and decoders are compiled once
 annotations: an unknown field, a missing one, or a value of another type is refused, never coerced.  So is a text with a
 NUL, which no ad, path or environment can hold: a reason with one, kept in a job's ad, would make that unreadable.
 
-Allowed field types: ``bool int float str bytes``, ``T | None``, ``tuple[T, ...]``, fixed tuples, enums, and nested
-attrs classes registered with :func:`part`.
+Allowed field types: ``bool int float str bytes``, :data:`FileName`, ``T | None``, ``tuple[T, ...]``, fixed tuples,
+enums, and nested attrs classes registered with :func:`part`.
+
+A text that names a file is a :data:`FileName`: a name is bytes, and whoever opens it must get those that were meant.
+One that is UTF-8 crosses as text; any other as a byte string, which Python has with lone surrogates
+(``surrogateescape``).  Of every other text, what is not UTF-8 crosses as ``?`` where a daemon says it to people (a
+reason, a name), and is refused where a command says it (an expression, a name to be looked for).
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import importlib
 import math
 import operator
+import os
 import types
 import typing
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import attrs
 import msgpack
@@ -34,6 +41,9 @@ CONVERSATIONS = (
     "admin", "advertise", "claim", "credentials", "flock", "interactive", "negotiate", "owner", "pool", "queue", "run",
     "shadow_host", "spool", "submission", "tokens", "watch")
 """The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
+
+FileName = Annotated[str, "file name"]
+"""A path or a word that is opened or executed: bytes that are not UTF-8 cross as they are."""
 
 Encoder = Callable[[Any], Any]
 Decoder = Callable[[Any], Any]
@@ -53,6 +63,10 @@ class MalformedMessage(ValueError):
 
 class OversizedMessage(ValueError):
     """A message over :data:`MAX_BODY_BYTES`; its sender should have paged it."""
+
+
+class NotText(ValueError):
+    """A message of a command with bytes in a text that are not UTF-8; names the text."""
 
 
 class _Mismatch(ValueError):
@@ -123,13 +137,19 @@ def message_class(kind: str, version: int) -> type | None:
     return cls
 
 
-def encode(value: Any) -> bytes:
+def encode(value: Any, *, exactly: bool = False) -> bytes:
     """The body of a message.
+
+    Args:
+        value: the message.
+        exactly: no ``?`` stands for what is no text but in its ``reason``, for somebody acts on what it says.
 
     Raises:
         OversizedMessage: it takes more than :data:`MAX_BODY_BYTES`.
+        NotText: ``exactly``, and a text of it is none.
     """
-    body = _packed(_unstructure(value))
+    plain = _unstructure(value)
+    body = _packed_exactly(plain) if exactly else _packed(plain)
     if len(body) > MAX_BODY_BYTES:
         raise OversizedMessage(f"{value.KIND} takes {len(body)} bytes, more than {MAX_BODY_BYTES}")
     return body
@@ -141,6 +161,20 @@ def _packed(plain: Any) -> bytes:
         packed: bytes = msgpack.packb(plain, use_bin_type=True)
     except UnicodeEncodeError:
         packed = msgpack.packb(plain, use_bin_type=True, unicode_errors="replace")
+    return packed
+
+
+def _packed_exactly(plain: dict[str, Any]) -> bytes:
+    if isinstance(plain.get("reason"), str):
+        plain["reason"] = plain["reason"].encode(errors="replace").decode()
+    try:
+        packed: bytes = msgpack.packb(plain, use_bin_type=True)
+    except UnicodeEncodeError as error:
+        shown = error.object.encode("utf-8", "surrogatepass").decode("utf-8", "backslashreplace")
+        with contextlib.suppress(UnicodeEncodeError):
+            shown = os.fsencode(error.object).decode("utf-8", "backslashreplace")
+        raise NotText(f"'{shown[:200]}' is not UTF-8, and only UTF-8 can be asked for: name it in another way (a job "
+                      "by its id)") from None
     return packed
 
 
@@ -224,7 +258,7 @@ def _structure(cls: type, raw: Any) -> Any:
 
 def _shape(cls: type) -> _Shape:
     """The compiled form of a class: which of its fields cross as they are, and functions for the others."""
-    hints = typing.get_type_hints(cls)
+    hints = typing.get_type_hints(cls, include_extras=True)
     fields = attrs.fields(cls)
     codecs = {field.name: _codec(hints[field.name]) for field in fields}
     order = tuple(codecs)
@@ -255,6 +289,8 @@ def _codec(hint: Any) -> _Codec:
         return _Codec(None, _exactly(hint), hint)
     if hint is float:
         return _Codec(None, _number)
+    if hint == FileName:
+        return _Codec(_name_out, _name_in)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return _Codec(lambda item: item.value, _enumeration(hint))
     if isinstance(hint, type) and attrs.has(hint):
@@ -280,6 +316,34 @@ def _exactly(kind: type) -> Decoder:
         return raw
 
     return decoder
+
+
+def _name_out(name: str) -> str | bytes:
+    """A file name as it crosses.  Half letters of JSON, which name no file, become bytes that name none either."""
+    if name.isascii():
+        return name
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        try:
+            return name.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return name.encode("utf-8", "surrogatepass")
+    return name
+
+
+def _name_in(raw: Any) -> str:
+    if type(raw) is bytes:
+        name = raw.decode("utf-8", "surrogateescape")
+        if not any("\udc80" <= letter <= "\udcff" for letter in name):
+            raise _Mismatch("a name that is UTF-8 crosses as text")
+    elif type(raw) is str:
+        name = raw
+    else:
+        raise _Mismatch(f"expected str, got {type(raw).__name__}")
+    if "\0" in name:
+        raise _Mismatch("a text has no NUL")
+    return name
 
 
 def _number(raw: Any) -> float:

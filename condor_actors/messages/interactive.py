@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import attrs
 
-from condor_actors.messages.codec import message
+from condor_actors.messages.codec import FileName, message
 
 
 @message
@@ -20,7 +20,7 @@ class TailJob:
 
     cluster_id: int
     proc_id: int
-    path: str
+    path: FileName
     offset: int = -1
     max_bytes: int = 65536
 
@@ -37,7 +37,7 @@ class ConnectToJob:
     cluster_id: int
     proc_id: int
     shell_id: str
-    command: tuple[str, ...] = ()
+    command: tuple[FileName, ...] = ()
     terminal: str = "dumb"
     rows: int = 24
     columns: int = 80
@@ -56,7 +56,7 @@ class ReadRunFile:
     LEVEL: ClassVar[str] = "CLIENT"
 
     run_id: str
-    path: str
+    path: FileName
     offset: int = -1
     max_bytes: int = 65536
 
@@ -89,7 +89,7 @@ class OpenShell:
 
     run_id: str
     shell_id: str
-    command: tuple[str, ...] = ()
+    command: tuple[FileName, ...] = ()
     terminal: str = "dumb"
     rows: int = 24
     columns: int = 80

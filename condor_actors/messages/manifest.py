@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+from condor_actors.messages.codec import FileName
+
 
 @attrs.frozen(kw_only=True)
 class FileEntry:
@@ -19,11 +21,11 @@ class FileEntry:
         url: fetch it from here at the execute side instead (http, https).
     """
 
-    path: str
+    path: FileName
     kind: str = "file"
     mode: int = 0o644
     size_bytes: int = 0
     digest: str = ""
     inline: bytes | None = None
-    target: str = ""
+    target: FileName = ""
     url: str = ""

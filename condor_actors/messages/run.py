@@ -11,7 +11,7 @@ from typing import ClassVar
 import attrs
 from attrs.validators import in_, max_len
 
-from condor_actors.messages.codec import message
+from condor_actors.messages.codec import FileName, message
 from condor_actors.messages.manifest import FileEntry
 
 PATH_BYTES = 8192
@@ -173,7 +173,7 @@ class RunBegan:
     run_id: str
     when_s: float
     pid: int
-    scratch_dir: str
+    scratch_dir: FileName
     image_digest: str = ""
     ports: tuple[tuple[str, int], ...] = ()
 
@@ -208,7 +208,7 @@ class RunProgress:
     run_id: str
     usage: Usage
     state: str = ""
-    streams: tuple[tuple[str, int, bytes], ...] = ()
+    streams: tuple[tuple[FileName, int, bytes], ...] = ()
     """(file path, offset, bytes) to be written at home."""
     image_digest: str = ""
     since_s: float = 0.0
@@ -331,7 +331,7 @@ class Reattached:
     pid: int
     ended: bool = False
     began_s: float = 0.0
-    scratch_dir: str = ""
+    scratch_dir: FileName = ""
     has_inputs: bool = False
     pauses: tuple[tuple[float, bool, int], ...] = attrs.field(default=(), validator=max_len(MOST_PAUSES))
 
@@ -352,7 +352,7 @@ class SignUploads:
     LEVEL: ClassVar[str] = "CLIENT"
 
     run_id: str
-    paths: tuple[str, ...] = attrs.field(validator=max_len(MOST_SIGNED))
+    paths: tuple[FileName, ...] = attrs.field(validator=max_len(MOST_SIGNED))
 
 
 @message
@@ -390,8 +390,8 @@ class ChirpCall:
 
     run_id: str
     verb: str = attrs.field(validator=max_len(32))
-    path: str = attrs.field(default="", validator=max_len(PATH_BYTES))
-    other: str = attrs.field(default="", validator=max_len(PATH_BYTES))
+    path: FileName = attrs.field(default="", validator=max_len(PATH_BYTES))
+    other: FileName = attrs.field(default="", validator=max_len(PATH_BYTES))
     numbers: tuple[int, ...] = attrs.field(default=(), validator=max_len(4))
     data: bytes = b""
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import attrs
 from attrs.validators import in_, max_len
 
-from condor_actors.messages.codec import message
+from condor_actors.messages.codec import FileName, message
 
 TRANSFER_KINDS = ("INPUT", "OUTPUT", "CHECKPOINT")
 MOST_TRANSFERS = 100
@@ -53,7 +53,7 @@ class BecomeOwner:
     uid: int
     gid: int
     credential: bytes
-    spool_dir: str
+    spool_dir: FileName
 
 
 @message

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import attrs
 
-from condor_actors.messages.codec import message
+from condor_actors.messages.codec import FileName, message
 
 
 @message
@@ -20,7 +20,7 @@ class SpoolChunk:
 
     cluster_id: int
     proc_id: int
-    path: str
+    path: FileName
     offset: int
     data: bytes
     mode: int = 0o644
@@ -60,8 +60,8 @@ class SpoolListing:
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "CLIENT"
 
-    iwd: str
-    files: tuple[tuple[str, int, int], ...]
+    iwd: FileName
+    files: tuple[tuple[FileName, int, int], ...]
 
 
 @message
@@ -75,7 +75,7 @@ class ReadSpool:
 
     cluster_id: int
     proc_id: int
-    path: str
+    path: FileName
     offset: int
     max_bytes: int = 262144
 

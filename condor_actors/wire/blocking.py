@@ -27,7 +27,7 @@ from struct import pack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from condor_actors.messages.codec import MalformedMessage, decode, encode
+from condor_actors.messages.codec import MalformedMessage, NotText, OversizedMessage, decode, encode
 from condor_actors.messages.envelope import TOOL, Envelope, Refused
 from condor_actors.wire import banana, frames
 from condor_actors.wire.errors import (
@@ -88,6 +88,18 @@ def connect(node: str, credentials: ToolCredentials | TokenCredentials | None = 
         client.close()
         raise
     return client
+
+
+def _body(message: Any) -> bytes:
+    """What we say, exactly: nothing else is asked for, or acted on, than what the caller meant.
+
+    Raises:
+        RequestRefused: it cannot be said.
+    """
+    try:
+        return encode(message, exactly=True)
+    except (NotText, OversizedMessage) as error:
+        raise RequestRefused("invalid", str(error)) from None
 
 
 def _unix(node: UnixNode, timeout_s: float) -> socket:
@@ -239,7 +251,7 @@ class Client:
         under_way: deque[tuple[str, int]] = deque()
         size = 0
         for message in messages:
-            body = encode(message)
+            body = _body(message)
             while under_way and (len(under_way) >= AT_ONCE or size + len(body) > BYTES_AT_ONCE):
                 message_id, done = under_way.popleft()
                 size -= done
@@ -311,7 +323,7 @@ class Client:
         return bool(self._envelopes or self._frames) or bool(getattr(self._socket, "pending", int)())
 
     def _send(self, actor: str, message: Any, timeout_s: float) -> str:
-        return self._send_body(actor, message, encode(message), timeout_s)
+        return self._send_body(actor, message, _body(message), timeout_s)
 
     def _send_body(self, actor: str, message: Any, body: bytes, timeout_s: float) -> str:
         self._sequence += 1

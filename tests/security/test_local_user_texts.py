@@ -6,6 +6,7 @@ queue again and end again, nor keep others from what they ask.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -59,6 +60,76 @@ def test_jobs_that_say_what_is_no_text_end_like_others(pool: PersonalPool) -> No
     for number in range(len(ENDS)):
         pool.wait(f"ends{number}.log")
     fell(pool)
+
+
+OTHER = "\udcff"
+"""A byte that is no UTF-8, as Python has it in a name."""
+EVERY_FILE = f"""executable = x{OTHER}.sh
+initialdir = i{OTHER}
+input = in{OTHER}
+output = out{OTHER}
+error = err{OTHER}
+log = log{OTHER}
+should_transfer_files = yes
+transfer_input_files = a{OTHER},d{OTHER}
+transfer_output_files = o{OTHER},r{OTHER},t{OTHER}
+transfer_output_remaps = "r{OTHER}=n{OTHER}"
+queue
+"""
+READS_AND_WRITES = b"""#!/bin/sh
+cat - 'a\xff' 'd\xff/f\xff'
+echo o > 'o\xff'
+echo r > 'r\xff'
+mkdir 't\xff'
+echo t > 't\xff/t\xff'
+ln -s 't\xff' 't\xff/l\xff'
+"""
+
+
+def test_a_file_is_opened_by_its_own_name_and_no_other(pool: PersonalPool) -> None:
+    """Of every kind of file that a job names, at home and by way of the spool, with files beside them whose names have
+    question marks there."""
+    home = pool.work / f"i{OTHER}"
+    (home / f"d{OTHER}").mkdir(parents=True)
+    for folder in (home, home / f"d{OTHER}"):
+        folder.chmod(0o777)
+    (home / f"x{OTHER}.sh").write_bytes(READS_AND_WRITES)
+    (home / f"x{OTHER}.sh").chmod(0o755)
+    given = {f"in{OTHER}": "in\n", f"a{OTHER}": "a\n", f"d{OTHER}/f{OTHER}": "f\n"}
+    traps = [f"{name}?" for name in ("in", "a", "d", "out", "err", "log", "o", "r", "t", "n")]
+    for name, text in given.items() | {(name, "not this\n") for name in traps}:
+        (home / name).write_text(text)
+    (pool.work / "names.sub").write_text(EVERY_FILE, errors="surrogateescape")
+    for spooled in ((), ("-spool",)):
+        cluster = pool.run("condor_submit", *spooled, "names.sub").rsplit("cluster ", 1)[1].strip().rstrip(".")
+        pool.until_status(f"{cluster}.0", 4 if spooled else 0)
+        if spooled:
+            pool.run("condor_transfer_data", cluster)
+        assert (home / f"out{OTHER}").read_text() == "in\na\nf\n", spooled
+        found = {name: (home / name).read_text() for name in (f"err{OTHER}", f"o{OTHER}", f"n{OTHER}",
+                                                              f"t{OTHER}/t{OTHER}")}
+        assert found == {f"err{OTHER}": "", f"o{OTHER}": "o\n", f"n{OTHER}": "r\n", f"t{OTHER}/t{OTHER}": "t\n"}
+        assert spooled or (home / f"t{OTHER}" / f"l{OTHER}").readlink().name == f"t{OTHER}"
+        assert spooled or "Job terminated" in (home / f"log{OTHER}").read_text()
+        assert {(home / name).read_text() for name in traps} == {"not this\n"}
+        for name in (f"out{OTHER}", f"err{OTHER}", f"o{OTHER}", f"n{OTHER}"):
+            (home / name).unlink()
+        shutil.rmtree(home / f"t{OTHER}")
+    pool.run("condor_rm", "-all")
+    fell(pool)
+
+
+def test_a_command_looks_for_what_it_was_told_and_nothing_else(pool: PersonalPool) -> None:
+    """A constraint with a byte that is no text would otherwise mean other jobs."""
+    cluster = pool.submit("executable = /bin/true\nhold = true\n+Word = \"?\"\nqueue\n")
+    for command in ("condor_rm", "condor_release", "condor_q", "condor_history"):
+        done = pool.tool(command, "-constraint", f'Word == "{OTHER}"')
+        assert done.returncode != 0, command
+        assert "is not UTF-8, and only UTF-8 can be asked for" in done.stderr, done.stderr
+    assert pool.status_of(f"{cluster}.0") == 5
+    pool.run("condor_qedit", f"{cluster}.0", "Word", f'"{OTHER}"')
+    pool.run("condor_rm", "-constraint", 'Word =!= "?" && size(Word) == 1')
+    pool.until_status(f"{cluster}.0", 0)
 
 
 def test_jobs_whose_reasons_no_message_takes_are_held(pool: PersonalPool) -> None:

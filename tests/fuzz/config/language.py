@@ -6,11 +6,11 @@ Nothing but `ConfigError` may come out, and in reasonable time. Texts that could
 from __future__ import annotations
 
 import os
-import tempfile
 
 from condor_actors.config import ConfigError, find_parameter, load_config
+from tests.fuzz.folders import fuzz_folder
 
-_FOLDER = tempfile.mkdtemp(prefix="condor-fuzz-")
+_FOLDER = fuzz_folder()
 _FILE = os.path.join(_FOLDER, "condor_config")
 
 

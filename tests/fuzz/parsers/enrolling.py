@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import tempfile
 from functools import cache
 
 from cryptography import x509
@@ -18,6 +17,7 @@ from condor_actors.wire.certificates.authority import Authority, PoolFiles, crea
 from condor_actors.wire.enrolment import Enrolment, EnrolmentDoor
 from condor_actors.wire.joining import read_answer
 from condor_actors.wire.tokens import TokenStore
+from tests.fuzz.folders import fuzz_folder
 
 __all__ = ["ask_at_the_door", "join_answers", "join_requests", "read_join_answer", "sign_a_request", "signing_requests"]
 
@@ -26,7 +26,7 @@ class _Pool:
     """An authority whose one token is never used up, and whose register stays empty."""
 
     def __init__(self) -> None:
-        self.files = PoolFiles.below(tempfile.mkdtemp(prefix="condor-fuzz-pool-"))
+        self.files = PoolFiles.below(fuzz_folder())
         create_pool(self.files, "pool", ["manager.pool", "127.0.0.1"])
         self.token = TokenStore(self.files.tokens).issue("<127.0.0.1:9618>", bytes(32), life_s=10**9)
         self._record = (self.files.tokens / f"{self.token.token_id}.json").read_bytes()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import tempfile
 import zlib
 from collections.abc import Sequence
 from functools import cache
@@ -43,11 +42,12 @@ from condor_actors.wire.idtokens.token_issuer import TokenIssuer, TokenRequestDo
 from condor_actors.wire.idtokens.verifier import TokenVerifier
 from condor_actors.wire.relays.hop import Asked
 from condor_actors.wire.relays.lines import partner_of
+from tests.fuzz.folders import fuzz_folder
 from tests.unit.submit.worlds import World, described
 
 __all__ = ["OF_USERS"]
 
-NOWHERE = Path(tempfile.mkdtemp(prefix="condor-fuzz-")) / "a" / "b" / "c"
+NOWHERE = Path(fuzz_folder()) / "a" / "b" / "c"
 MEMBERS = 4
 TICK, LEAVE = 0x70, 0x71
 

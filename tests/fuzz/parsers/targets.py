@@ -6,7 +6,6 @@ import base64
 import json
 import pickle
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -40,6 +39,7 @@ from condor_actors.wire.errors import NotTrusted, RequestRefused
 from condor_actors.wire.nodes import BadNode, parse_node
 from condor_actors.wire.tokens import BadToken, Token
 from tests.fuzz.config.language import one_input as read_config
+from tests.fuzz.folders import fuzz_folder
 from tests.fuzz.parsers.enrolling import (
     ask_at_the_door,
     join_answers,
@@ -57,7 +57,7 @@ from tests.unit.submit.worlds import described
 __all__ = ["TARGETS", "Target"]
 
 WORDS = (standard_frames.KEY, standard_frames.CHANNEL, standard_frames.SPARE, standard_frames.NO, standard_frames.KEPT)
-FOLDER = Path(tempfile.mkdtemp(prefix="condor-fuzz-"))
+FOLDER = Path(fuzz_folder())
 
 
 PLAIN_VALUES: tuple[object, ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 import re
 from typing import Any, ClassVar
 
@@ -13,7 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condor_actors.messages import codec
-from condor_actors.messages.codec import MAX_BODY_BYTES, MalformedMessage, OversizedMessage, decode, encode, message
+from condor_actors.messages.codec import (
+    MAX_BODY_BYTES,
+    FileName,
+    MalformedMessage,
+    NotText,
+    OversizedMessage,
+    decode,
+    encode,
+    message,
+)
 
 
 class Colour(enum.Enum):
@@ -47,8 +57,12 @@ class Everything:
     parts: tuple[Part, ...] = ()
     pair: tuple[str, int] = ("", 0)
     pairs: tuple[tuple[str, Colour], ...] = ()
+    file: FileName = ""
+    files: tuple[tuple[FileName, int], ...] = ()
+    reason: str = ""
 
 
+names = st.binary(max_size=20).map(lambda data: os.fsdecode(data.replace(b"\0", b"")))
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=20)
 parts = st.builds(Part, name=texts, size=st.integers(0, 2**63 - 1))
 everything = st.builds(
@@ -57,6 +71,7 @@ everything = st.builds(
     perhaps=st.none() | texts, perhaps_part=st.none() | parts, many=st.lists(texts).map(tuple),
     parts=st.lists(parts).map(tuple), pair=st.tuples(texts, st.integers(0, 9)),
     pairs=st.lists(st.tuples(texts, st.sampled_from(Colour))).map(tuple),
+    file=names, files=st.lists(st.tuples(names, st.integers(0, 9))).map(tuple),
 )
 
 
@@ -71,6 +86,26 @@ def test_what_is_no_text_is_said_with_question_marks(value: Everything, text: st
     found = decode(Everything.KIND, 1, encode(attrs.evolve(value, text=text)))
     assert found.text == re.sub("[\ud800-\udfff]", "?", text)
     assert attrs.evolve(found, text=value.text) == value
+
+
+@given(everything, st.sampled_from(["\udcff", "\ud800", "a\udc80b\udfff"]))
+def test_a_command_says_nothing_but_what_it_means(value: Everything, text: str) -> None:
+    """Somebody would look for, or act on, something else; only why it is done may have question marks."""
+    for said in ({"text": text}, {"many": ("a", text)}, {"pairs": ((text, Colour.RED),)}):
+        with pytest.raises(NotText, match="is not UTF-8, and only UTF-8 can be asked for"):
+            encode(attrs.evolve(value, **said), exactly=True)
+    assert decode(Everything.KIND, 1, encode(attrs.evolve(value, reason=text), exactly=True)).reason == (
+        re.sub("[\ud800-\udfff]", "?", text))
+
+
+@given(st.text(st.characters(categories=("Cs",)), min_size=1, max_size=3))
+def test_what_is_no_name_of_a_file_becomes_none(text: str) -> None:
+    """Half letters of JSON: no file has such a name, and none is found in its place."""
+    value = Everything(flag=True, number=1, real=1.0, text="", data=b"", colour=Colour.RED, part=Part(name="p"),
+                       file=text)
+    found = decode(Everything.KIND, 1, encode(value)).file
+    assert found == text or "?" not in found
+    assert not found.isprintable()
 
 
 @given(st.binary(max_size=200))
@@ -113,6 +148,11 @@ def test_a_field_of_another_shape_is_refused_by_name(value: Everything, name: st
         ({"perhaps": "\0"}, "Everything.perhaps: a text has no NUL"),
         ({"many": ["a", "\0b"]}, "Everything.many: a text has no NUL"),
         ({"pair": ["\0", 1]}, "Everything.pair: a text has no NUL"),
+        ({"file": b"a"}, "Everything.file: a name that is UTF-8 crosses as text"),
+        ({"file": b"a\xc3\xa4"}, "Everything.file: a name that is UTF-8 crosses as text"),
+        ({"file": b"a\xff\0"}, "Everything.file: a text has no NUL"),
+        ({"file": 1}, "Everything.file: expected str, got int"),
+        ({"files": [["a\0", 1]]}, "Everything.files: a text has no NUL"),
         ({"part": {"name": "a\0b"}}, "Everything.part.name: a text has no NUL"),
     ],
 )
