@@ -9,7 +9,7 @@ NUL, which no ad, path or environment can hold: a reason with one, kept in a job
 Allowed field types: ``bool int float str bytes``, :data:`FileName`, ``T | None``, ``tuple[T, ...]``, fixed tuples,
 enums, and nested attrs classes registered with :func:`part`.
 
-A text that names a file is a :data:`FileName`: a name is bytes, and the process that opens it must get those that were meant.
+A text that names a file is a :data:`FileName`: a name is bytes, and the process that opens it must get those meant.
 One that is UTF-8 crosses as text; any other as a byte string, which Python has with lone surrogates
 (``surrogateescape``).  Of every other text, what is not UTF-8 crosses as ``?`` where a daemon says it to people (a
 reason, a name), and is refused where a command says it (an expression, a name to be looked for).
