@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,9 @@ from condor_actors.dag.run_state import RunSettings
 from condor_actors.tools.dag.dag_files import DagFiles, open_own
 from condor_actors.tools.dag.dagman import _locked, ended_with
 from condor_actors.tools.dag.journal import Journal, JournalError
-from condor_actors.tools.dag.run_files import _replace
+from condor_actors.tools.dag.run_files import _append, replace_file
 from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.lib.submit_files import check_name
 
 MALLORY = 4711
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
@@ -52,9 +55,43 @@ def test_a_link_in_the_place_of_the_journal(files: DagFiles, thesis: Path) -> No
 @pytest.mark.parametrize("suffix", [".tmp", ""])
 def test_links_where_figures_and_states_are_written(files: DagFiles, thesis: Path, suffix: str) -> None:
     os.symlink(thesis, files.metrics + suffix)
-    _replace(files.metrics, ["new\n"])
+    replace_file(files.metrics, ["new\n"])
     assert Path(files.metrics).read_text() == "new\n"
     assert thesis.read_text() == "years of work"
+
+
+DAG = "JOB A a.sub\n"
+
+
+def submit_dag(*words: str) -> int:
+    return subprocess.run([sys.executable, "-m", "condor_actors.tools.dag.submit_dag", "-no_submit", *words],
+                          check=False, capture_output=True).returncode
+
+
+@pytest.mark.parametrize("words", [(), ("-force",), ("-update_submit",)])
+@pytest.mark.parametrize("suffix", ["condor.sub", "lib.out", "lib.err", "dagman.log", "dagman.out"])
+def test_links_where_a_submission_writes(files: DagFiles, tmp_path: Path, suffix: str, words: tuple[str, ...]) -> None:
+    """To a file of hers that is not there yet: what she has not is made for her, such as a start of her shell."""
+    Path(files.primary).write_text(DAG)
+    profile = tmp_path / "profile"
+    os.symlink(profile, f"{files.primary}.{suffix}")
+    status = submit_dag(*words, files.primary)
+    assert not profile.exists()
+    assert status == (0 if words or suffix == "dagman.out" else 1)
+
+
+def test_a_link_where_a_run_tells_what_happens(files: DagFiles, thesis: Path) -> None:
+    os.symlink(thesis, files.out)
+    with pytest.raises(OSError, match="symbolic links"):
+        _append(files.out, ["a line"])
+    assert thesis.read_text() == "years of work"
+
+
+@pytest.mark.parametrize("name", ["a\nexecutable = b\n", "$ENV(HOME)", "$(Cluster)", " a", "a\\"])
+def test_names_that_would_be_commands_or_other_files(name: str) -> None:
+    """In a description that a command writes: of a DAG file, or of the folder where condor_run is run."""
+    with pytest.raises(ToolError, match="cannot be named in a submit description"):
+        check_name(name)
 
 
 def test_a_pipe_in_the_place_of_the_log_of_nodes(files: DagFiles) -> None:

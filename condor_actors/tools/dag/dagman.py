@@ -87,7 +87,7 @@ def _answer(given: Sequence[Given]) -> int:
     out = os.environ.get("_CONDOR_DAGMAN_LOG") or files.out
 
     def say(text: str) -> None:
-        with open(out, "a", encoding="utf-8", errors="surrogateescape") as file:
+        with open(open_own(out, os.O_WRONLY | os.O_APPEND), "a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(stamped(text, time.time()) + "\n")
 
     lock = _locked(options.texts.get("lockfile", files.lock))

@@ -17,9 +17,9 @@ from condor_actors.dag.reports import drawing, metrics, status_file
 from condor_actors.dag.rescue import newest_rescue, rescue_text
 from condor_actors.dag.run_effects import Note
 from condor_actors.durable import open_beside, sync_folder
-from condor_actors.tools.dag.dag_files import DagFiles, read_text
+from condor_actors.tools.dag.dag_files import DagFiles, open_own, read_text
 
-__all__ = ["Ending", "RunFiles"]
+__all__ = ["Ending", "RunFiles", "replace_file"]
 
 OLDER = (".old", ".older")
 WITHOUT_JOB = frozenset({"PRE_SCRIPT_STARTED", "PRE_SCRIPT_SUCCESS", "PRE_SCRIPT_FAILURE", "SUBMIT_FAILURE"})
@@ -86,7 +86,7 @@ class RunFiles:
         """Write the status file anew."""
         wanted = self._dag.status_file
         if wanted is not None:
-            _replace(wanted.file, pieces)
+            replace_file(wanted.file, pieces)
 
     def draw(self, run: DagRun, now_s: float) -> Callable[[], None]:
         """What writes the drawing of the DAG as it is now, over the last one or under a new name."""
@@ -101,7 +101,7 @@ class RunFiles:
                 while os.path.exists(f"{dot.file}.{self._drawings}"):
                     self._drawings += 1
                 path = f"{dot.file}.{self._drawings}"
-            _replace(path, [pieces[0], header, *pieces[1:]])
+            replace_file(path, [pieces[0], header, *pieces[1:]])
 
         return write
 
@@ -116,7 +116,7 @@ class RunFiles:
         for newer, older in ((path + OLDER[0], path + OLDER[1]), (path, path + OLDER[0])):
             if os.path.exists(newer):
                 os.replace(newer, older)
-        _replace(path, [text])
+        replace_file(path, [text])
 
     def end(self, run: DagRun, ending: Ending, now_s: float) -> str:
         """Write what is written at the end; the path of the rescue file, empty: there is none."""
@@ -125,8 +125,8 @@ class RunFiles:
             number = min(ending.most_rescues, 1 + newest_rescue(
                 self._files.beside(), self._files.primary, ending.most_rescues, several=self._files.several))
             rescue = self._files.rescue(number)
-            _replace(rescue, [rescue_text(run.nodes, now_s, resets_retries=ending.resets_retries)])
-        _replace(self._files.metrics, [metrics(
+            replace_file(rescue, [rescue_text(run.nodes, now_s, resets_retries=ending.resets_retries)])
+        replace_file(self._files.metrics, [metrics(
             run, start_s=ending.began_s, end_s=now_s, status=ending.status, dagman_id=ending.dag_id,
             parent_id=ending.parent_id, rescue=ending.rescue_read, version=ending.version, form=ending.metrics_form,
             graph=ending.graph)])
@@ -143,11 +143,11 @@ def stamped(text: str, now_s: float) -> str:
 
 def _append(path: str, lines: Sequence[str]) -> None:
     if lines:
-        with open(path, "a", encoding="utf-8", errors="surrogateescape") as file:
+        with open(open_own(path, os.O_WRONLY | os.O_APPEND), "a", encoding="utf-8", errors="surrogateescape") as file:
             file.write("".join(f"{line}\n" for line in lines))
 
 
-def _replace(path: str, pieces: Iterable[str]) -> None:
+def replace_file(path: str, pieces: Iterable[str]) -> None:
     """Write a file whole or not at all."""
     stream, made = open_beside(path, "dag")
     with stream:

@@ -25,9 +25,11 @@ from condor_actors.submit.quoting import parse_environment
 from condor_actors.tools.dag.dag_files import DagFiles, read_text
 from condor_actors.tools.dag.dag_flags import SHARED, DagOptions, inherited_words, options_of
 from condor_actors.tools.dag.node_description import folder_of
+from condor_actors.tools.dag.run_files import replace_file
 from condor_actors.tools.lib.command import ToolError, Words, reminder_of, run
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.submit_files import check_name
 from condor_actors.tools.pool.version import version_line
 
 FLAGS = (
@@ -65,6 +67,8 @@ def _answer(given: Sequence[Given]) -> int:
     if not options.files:
         raise ToolError(f"ERROR: no dag file specified; aborting.\n{reminder_of('condor_submit_dag')}")
     config = load("DAGMAN")
+    for path in options.files:
+        check_name(path)
     files = DagFiles(options.primary, len(options.files) > 1, options.texts.get("outfile_dir", ""))
     dag = _read(options, config)
     if words.get("config"):
@@ -77,8 +81,7 @@ def _answer(given: Sequence[Given]) -> int:
         raise ToolError("Recursive submit(s) failed; exiting without attempting top-level submit")
     _clear_the_way(options, files, config)
     text = description(options, files, dag, config, appended, words.get("insert_sub_file", ""))
-    with open(files.submit_file, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
+    replace_file(files.submit_file, [text])
     return _submit(files, words)
 
 
@@ -121,7 +124,7 @@ def _clear_the_way(options: DagOptions, files: DagFiles, config: Config) -> None
     if "force" in options.switches:
         for path in (files.submit_file, files.lib_out, files.lib_err, files.log, files.lock, files.journal,
                      files.nodes_log, files.metrics, files.halt):
-            if os.path.exists(path):
+            if os.path.lexists(path):
                 os.unlink(path)
         for path in later_rescues(beside, files.primary, 0, several=files.several):
             os.rename(path, path + ".old")
@@ -142,7 +145,7 @@ def _clear_the_way(options: DagOptions, files: DagFiles, config: Config) -> None
         return
     if os.path.exists(files.journal):  # a run that was killed: it goes on
         return
-    there = [path for path in (files.submit_file, files.lib_out, files.lib_err, files.log) if os.path.exists(path)]
+    there = [path for path in (files.submit_file, files.lib_out, files.lib_err, files.log) if os.path.lexists(path)]
     if there:
         said = "".join(f'ERROR: "{path}" already exists.\n' for path in there)
         raise ToolError(f"{said}\nSome file(s) needed by condor_dagman already exist. Either:\n- Rename them\n"

@@ -30,6 +30,7 @@ from condor_actors.tools.lib.contact import ACTION_TIMEOUT_S, load, schedd
 from condor_actors.tools.lib.flags import Flag, Given, is_flag, match, parse
 from condor_actors.tools.lib.job_ids import ALL_PROCS
 from condor_actors.tools.lib.submission import Submission, environment, make_logs
+from condor_actors.tools.lib.submit_files import check_name
 from condor_actors.userlog.reader import Event, EventReader
 from condor_actors.userlog.watch import FALLBACK_S, GrowingFile
 from condor_actors.wire.blocking import WireError
@@ -138,7 +139,7 @@ def _answer(given: Sequence[Given]) -> int:
 
 def _description(universe: str, files: Files, getenv: bool, stream: bool, appended: Sequence[str]) -> str:
     """The submit description; what the caller adds comes last, so that it wins."""
-    lines = [f"universe = {universe}", f"executable = {files.script}", f"initialdir = {os.getcwd()}",
+    lines = [f"universe = {universe}", f"executable = {files.script}", f"initialdir = {check_name(os.getcwd())}",
              "notification = Never", f"log = {files.log}", f"output = {files.output}", f"error = {files.error}"]
     if stream:
         lines += ["stream_output = true", "stream_error = true"]

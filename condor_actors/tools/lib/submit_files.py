@@ -8,6 +8,22 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from condor_actors.tools.lib.command import ToolError
+
+
+def check_name(path: str) -> str:
+    """The path itself, when a description that a command writes can name it as it is.
+
+    In another, a line end would begin a command of its own, and ``$(…)`` would be another file.
+
+    Raises:
+        ToolError: it cannot.
+    """
+    if any(each in path for each in "\r\n$") or path != path.strip() or path.endswith("\\"):
+        raise ToolError(f"ERROR: {path!r} cannot be named in a submit description: rename it; it has a line end, a $, "
+                        "blanks around it or a backslash at its end")
+    return path
+
 
 class LocalFiles:
     """Answers from the real file system; remembers sizes, since thousands of jobs share their inputs."""
