@@ -25,6 +25,7 @@ from condor_actors.machine.privilege.secret_memory import give_up_rights, keep_p
 from condor_actors.services.telemetry.logs import start_logging
 from condor_actors.services.world import RealWorld, gateways_of, real_world, watch_edges
 from condor_actors.wire.post_office import PostOffice
+from condor_actors.wire.relays.dialing import is_relayed
 
 STOP_PATIENCE_S = 10.0
 """How long an end waits for logs that do not answer: the schedd has their events sent again."""
@@ -104,7 +105,7 @@ class ShadowHostService(Service):
         self._daemon = make_shadow_host(
             self._config, real.world, schedd_socket=self._schedd_socket, host_id=self._host_id, bulk=self._bulk,
             use_credential=self._use_credential, leave=self._leave, reactor=self._reactor,
-            endpoint=real.post.endpoint,
+            endpoint=real.post.endpoint, is_relayed=lambda node: is_relayed(real.post.gateways, node),
         )
         watch_edges(self._daemon.system, self._reactor, self.log)
         self._daemon.system.spawn("revocations", lambda: RevocationWatch(

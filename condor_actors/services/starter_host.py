@@ -29,7 +29,7 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
     from condor_actors.machine.run.before_drop import BeforeDrop
     from condor_actors.messages.envelope import Address
     from condor_actors.transfer.service import BulkService
-    from condor_actors.transfer.standard_frames import CHANNEL_LINE, STANDARD_LINE
+    from condor_actors.transfer.standard_frames import CHANNEL_LINE, RESUMED_LINE, STANDARD_LINE
     from condor_actors.transfer.streams import BULK_LINE
 
     before = BeforeDrop()
@@ -45,6 +45,7 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
         if services is not None:
             services[STANDARD_LINE] = daemon.standard_stream
             services[CHANNEL_LINE] = daemon.standard_channel
+            services[RESUMED_LINE] = daemon.standard_resumed
         return daemon
 
     return daemon_service("starter-host", make, options, reactor, before)

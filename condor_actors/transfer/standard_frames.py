@@ -9,7 +9,8 @@ so the side that has an older one asks only for what is new.  Little-endian, as 
 letter  payload              means
 ======  ===================  ==============================================================================
 ``K``   run id, key          home: this is the run I belong to
-``R``   –                    starter: it is here, and there is a place for its files
+``R``   offer                starter: it is here, and there is a place for its files; offer: empty, or ``OFFER``: the
+                             stream may outlive its connections
 ``N``   text                 starter: no
 ``D``   bytes                of the channel of a member
 ``F``   –                    home: a member with this number is being born; its channel follows
@@ -26,7 +27,14 @@ letter  payload              means
 ``C``   run id, key, secret  home, on another connection: it is to be the channel; secret: 32 bytes, or none
 ``S``   run id, key, label   home, on another connection: it is to be the channel of a helper, which ``L`` names
 ``V``   –                    starter: the next checkpoint is to be the program's last act here
+``A``   number (8)           either: so many frames have come; home's first one, right after ``R``, takes the offer
+``O``   –                    either: the stream is over, and not just this connection
+``U``   run id, key, number  home, on another connection: the stream goes on here; so many frames have come
 ======  ===================  ==============================================================================
+
+**A stream that outlives its connections.**  Where home has taken the offer, the frames of each end after ``R`` (home's:
+after ``K``) are numbered, but for ``A`` and ``O`` (:mod:`condor_actors.transfer.numbered_frames`).  When the connection
+breaks, home dials again and says ``U``; the starter's answer is an ``A``, or ``N``.  Then both send what had not come.
 """
 
 from __future__ import annotations
@@ -39,9 +47,10 @@ import msgpack
 from condor_actors.transfer.streams import BadStream
 
 __all__ = [
-    "BORN", "CHANNEL", "CHANNEL_LINE", "DATA", "ENDED", "IMAGE", "INCREMENT", "KEPT", "KEY", "MEMBER", "NO", "PACKED",
-    "PIECE", "READY", "SPARE", "STANDARD_LINE", "STRAIGHT", "StreamReader", "VACATE", "WANTED", "fields_of", "frame",
-    "message_frame",
+    "ARRIVED", "BORN", "CHANNEL", "CHANNEL_LINE", "DATA", "ENDED", "IMAGE", "INCREMENT", "KEPT", "KEY", "MEMBER", "NO",
+    "OFFER", "OVER", "PACKED", "PIECE", "READY", "RESUMED", "RESUMED_LINE", "SPARE", "STANDARD_LINE", "STRAIGHT",
+    "StreamReader", "VACATE", "WANTED", "arrived_frame", "fields_of", "first_frame", "frame", "message_frame",
+    "number_of",
 ]
 
 STANDARD_LINE = b"condor standard 1\n"
@@ -51,16 +60,25 @@ CHANNEL_LINE = b"condor channel 1\n"
 """The first line of a connection that becomes the channel of a run's first process: ``C`` and its answer, ``R`` or
 ``N``; from then on it is neither TLS nor frames, but what the runtime and the native shadow say to each other."""
 
+RESUMED_LINE = b"condor standard resumed 1\n"
+"""The first line of a connection on which a stream goes on whose connection has broken: ``U`` and its answer, ``A`` or
+``N``; then the frames of the stream."""
+
 KEY, READY, NO, DATA, MEMBER, BORN, ENDED, IMAGE, WANTED, PIECE, PACKED, KEPT, VACATE, CHANNEL, SPARE, STRAIGHT = (
     ord(each) for each in "KRNDFBEIWPZYVCSL")
+ARRIVED, OVER, RESUMED = ord("A"), ord("O"), ord("U")
+OFFER = b"\x01"
 INCREMENT = 1
 HEADER = struct.Struct("<IHB")
 MAX_FRAME_BYTES = 1 << 20
+MAX_FIRST_BYTES = 8 << 10
 MAX_LIST_BYTES = 32 << 20
 """Of the lists of pieces: enough for 180 GiB."""
 
 _SHAPES: dict[int, tuple[type, ...]] = {
-    KEY: (str, str), CHANNEL: (str, str, bytes), SPARE: (str, str, int), NO: (str,), KEPT: (int, str)}
+    KEY: (str, str), CHANNEL: (str, str, bytes), SPARE: (str, str, int), NO: (str,), KEPT: (int, str),
+    RESUMED: (str, str, int)}
+_NUMBER = struct.Struct("<Q")
 
 
 def frame(letter: int, payload: bytes = b"", member: int = 0) -> bytes:
@@ -72,6 +90,38 @@ def message_frame(letter: int, *fields: Any) -> bytes:
     """A frame of ``K``, ``N`` or ``Y``."""
     payload: bytes = msgpack.packb(fields)
     return frame(letter, payload)
+
+
+def arrived_frame(number: int) -> bytes:
+    """A frame of ``A``."""
+    return frame(ARRIVED, _NUMBER.pack(number))
+
+
+def number_of(payload: bytes) -> int:
+    """The number in a frame of ``A``.
+
+    Raises:
+        BadStream: there is none.
+    """
+    if len(payload) != _NUMBER.size:
+        raise BadStream("an acknowledgement without a number")
+    number: int = _NUMBER.unpack(payload)[0]
+    return number
+
+
+def first_frame(data: bytes) -> tuple[int, bytes, bytes] | None:
+    """The first frame in ``data``, which is a small one: letter, payload, and what comes after it; None: not whole yet.
+
+    Raises:
+        BadStream: it is no small one.
+    """
+    if len(data) < HEADER.size:
+        return None
+    length, _, letter = HEADER.unpack_from(data)
+    if length > MAX_FIRST_BYTES:
+        raise BadStream(f"a first frame of {length} bytes")
+    end = HEADER.size + length
+    return (letter, data[HEADER.size : end], data[end:]) if len(data) >= end else None
 
 
 def fields_of(letter: int, payload: bytes) -> tuple[Any, ...]:

@@ -88,7 +88,7 @@ def test_in_the_middle_of_a_file(pools: Federation) -> None:
 @NEED_RUNTIME[0]
 @NEED_RUNTIME[1]
 def test_in_the_middle_of_a_system_call(pools: Federation) -> None:
-    """The program does nothing but such calls, so there is one on its way at any time."""
+    """The program does nothing but such calls, so there is one on its way at any time; it waits, and goes on."""
     job = Job(pools.math, "caller", "1000000")
     job.until_lines(5)
     with cut_off(pools):
@@ -97,3 +97,5 @@ def test_in_the_middle_of_a_system_call(pools: Federation) -> None:
     (job.folder / "enough").touch()
     job.wait()
     job.check(len(job.text("out").splitlines()) - 1)
+    assert job.text("job.log").count("001 (") == 1
+    assert pools.math.history(job.id)[0]["NumShadowStarts"] == 1

@@ -169,6 +169,28 @@ def test_a_running_job_outlives_its_gateways(pools: Federation, whose: tuple[str
     finish(math, job, log)
 
 
+@NEED_RUNTIME[0]
+@NEED_RUNTIME[1]
+def test_a_standard_job_outlives_its_gateways(pools: Federation) -> None:
+    """It calls home all the time, and none of its calls is lost or done twice; a checkpoint goes the same way."""
+    math = pools.math
+    job = Job(math, "caller", "1000000")
+    job.until_lines(4)
+    assert where(job).endswith("@physics.trio%physics")
+    for gateway in (pools.math_gateway, pools.physics_gateway):
+        kill_gateway(gateway)
+        job.until_lines(len(job.text("out").splitlines()) + 4)
+    job.checkpoint()
+    for gateway in (pools.math_gateway, pools.physics_gateway):
+        kill_gateway(gateway)
+    job.until_lines(len(job.text("out").splitlines()) + 4)
+    (job.folder / "enough").touch()
+    job.wait()
+    job.check(len(job.text("out").splitlines()) - 1)
+    assert job.text("job.log").count("001 (") == 1
+    assert math.history(job.id)[0]["NumShadowStarts"] == 1
+
+
 def test_a_running_job_outlives_a_cut_between_the_gateways(pools: Federation) -> None:
     math = pools.math
     job = long_job(math, "cut.log")

@@ -33,9 +33,11 @@ class CloseHome(Effect):
 
 @attrs.frozen
 class HomeOpen:
-    """Home is there; ``restarted``: the program goes on from a checkpoint."""
+    """Home is there; ``restarted``: the program goes on from a checkpoint; ``lasts``: the stream that leads to it
+    outlives its connections, for as long as the job's lease."""
 
     restarted: bool
+    lasts: bool = False
 
 
 @attrs.frozen

@@ -55,7 +55,8 @@ __all__ = [
 ]
 
 APART_S = 60.0
-"""How long a run whose starter is out of reach waits for it while its stream still lives."""
+"""How long a run whose starter is out of reach waits for it while its stream still lives, where that ends with its
+connection."""
 
 
 class StandardRun(ShadowRun):
@@ -70,7 +71,7 @@ class StandardRun(ShadowRun):
 
     def __init__(self, order: StartRun, job: ClassAd, transfer_key: str, exited: int | None = None) -> None:
         super().__init__(order, job, transfer_key)
-        self.home = False
+        self.home = self.home_lasts = False
         self.home_ended = ""
         self._noted_exit = exited
         self.status: int | None = None
@@ -148,7 +149,7 @@ class StandardRun(ShadowRun):
         if self.state is ShadowState.APART:
             if self.home_ended:
                 self.give_up(self.home_ended)
-            else:
+            elif not self.home_lasts:
                 self.out.append(SetTimer("lease", min(APART_S, self.order.lease_s)))
 
     def heard_perhaps(self) -> None:

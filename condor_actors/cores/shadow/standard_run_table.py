@@ -46,7 +46,7 @@ RETRIES = 600
 
 def _home_open(run: StandardRun, event: HomeOpen) -> None:
     """The starter may begin."""
-    run.home = True
+    run.home, run.home_lasts = True, event.lasts
     run.state = ShadowState.WAITING
     if event.restarted:
         run.attributes["NumRestarts"] = run.job.get_int("NumRestarts") + 1

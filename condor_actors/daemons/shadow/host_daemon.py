@@ -71,7 +71,8 @@ def _nobody(config: Config) -> tuple[int, int]:
 def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_id: str, bulk: Bulk,
                      use_credential: Callable[[bytes], None], leave: Callable[[], None], reactor: Any,
                      become: Callable[[str, int, int], None] = become_user,
-                     endpoint: Callable[[str], IStreamClientEndpoint] | None = None) -> ShadowHostDaemon:
+                     endpoint: Callable[[str], IStreamClientEndpoint] | None = None,
+                     is_relayed: Callable[[str], bool] = lambda node: False) -> ShadowHostDaemon:
     """A shadow host on these edges.
 
     Args:
@@ -85,6 +86,7 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         reactor: for mail.
         become: drops to the owner.
         endpoint: how nodes are dialled, for the streams of the standard universe; None: no such jobs run here.
+        is_relayed: whether that leads through gateways.
     """
     # What is imported later is imported now: the owner may not be able to read where Python lies.
     import encodings.ascii
@@ -97,7 +99,6 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
     from condor_actors.machine.supervisor.mail import Mailer
 
     sessions = NativeSessions(reactor)
-
     active: set[str] = set()
 
     def server() -> IStreamClientEndpoint | None:
@@ -113,7 +114,7 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
     def standard(spool: str) -> StandardEdges:
         assert endpoint is not None
         return StandardEdges(
-            server=server, active=active,
+            server=server, active=active, is_relayed=is_relayed,
             reactor=reactor, sessions=sessions, endpoint=endpoint, environment=home_environment(),
             folder=lambda job: Path(spool or "/nonexistent") / "checkpoints" / job,
             identity=lambda: _nobody(config) if os.getuid() == 0 else None)

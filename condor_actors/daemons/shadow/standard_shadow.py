@@ -50,6 +50,7 @@ from condor_actors.machine.native.sessions import NativeSessions
 from condor_actors.machine.native.shadow import EventKind, ShadowEvent
 from condor_actors.machine.standard.channel import HomeChannel
 from condor_actors.machine.standard.checkpoint_folder import CheckpointFolder, GoodImage
+from condor_actors.machine.standard.resuming import Redialling
 from condor_actors.machine.standard.submit_endpoint import SubmitEndpoint
 from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.envelope import Delivery, Refused
@@ -80,6 +81,7 @@ class StandardEdges:
         identity: as whom calls are done where this process is root: (uid, gid); None: as this process.
         server: the checkpoint server's endpoint; None: there is none.
         active: the jobs that have a shadow in this process now.
+        is_relayed: whether gateways pass on what is said to a node.
     """
 
     reactor: Any
@@ -90,6 +92,7 @@ class StandardEdges:
     identity: Callable[[], tuple[int, int] | None]
     server: Callable[[], IStreamClientEndpoint | None] = lambda: None
     active: set[str] = attrs.field(factory=set)
+    is_relayed: Callable[[str], bool] = lambda node: False
 
 
 def _only(channel: HomeChannel) -> Factory:
@@ -223,9 +226,13 @@ class StandardShadow(Shadow):
     def _open_home(self) -> None:
         node = self.core.order.starter_node
         local = node.startswith(("unix:", "<127.", "<[::1]"))
-        guarded = self.context.guarded
+        guarded, run = self.context.guarded, (self.core.order.run_id, self._key)
+        redialling = Redialling(self._standard.reactor, run, lambda: self._standard.endpoint(node),
+                                self.core.order.lease_s)
+        stream: SubmitEndpoint
         stream = self._stream = SubmitEndpoint(
-            self._standard.reactor, local=local, run_id=self.core.order.run_id, key=self._key,
+            self._standard.reactor, local=local, run_id=run[0], key=run[1],
+            interrupted=(lambda: redialling.begin(stream)) if self._standard.is_relayed(node) else None,
             ready=guarded(self._ready), image_kept=guarded(self._image_kept), old_image=self._folder.newest,
             image=self._folder.image, vacating=guarded(self._vacate), lost=guarded(self._stream_lost))
         try:
@@ -263,6 +270,8 @@ class StandardShadow(Shadow):
                 "to try again; to have it begin anew remove that folder first", HoldCode.FAILED_TO_CHECKPOINT, number))
         elif number:
             self._turn(HomeFailed(f"the checkpoint could not be sent: {text or os.strerror(number)}"))
+        elif self._stream is not None and self._stream.lasts:
+            self._serve(None, None)
         else:
             self._dial_channel()
 
@@ -321,7 +330,7 @@ class StandardShadow(Shadow):
                 os.close(descriptor)
         if theirs is not None:
             stream.serve(theirs)
-        self._turn(HomeOpen(self._good is not None))
+        self._turn(HomeOpen(self._good is not None, stream.lasts))
 
     def _close_home(self) -> None:
         stream, self._stream = self._stream, None

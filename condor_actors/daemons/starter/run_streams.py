@@ -33,10 +33,13 @@ class RunStreams:
         starter: whose run it is; resources: what that holds.
         key: who shows it is the run's shadow.
         guard: of the run's checkpoints.
+        lease_s: how long a stream may be without a connection.
     """
 
-    def __init__(self, starter: StandardStarter, resources: RunResources, key: str, guard: CheckpointGuard) -> None:
+    def __init__(self, starter: StandardStarter, resources: RunResources, key: str, guard: CheckpointGuard,
+                 lease_s: float) -> None:
         as_turn = starter.context.as_turn
+        self.lease_s = lease_s
         self.key = key
         self.guard = guard
         self._resources = resources
@@ -56,6 +59,10 @@ class RunStreams:
         """The shadow's stream is here; ``answer(why not)``, empty when it is taken."""
         self._streams.append(stream)
         self._attach(stream, answer)
+
+    def lasting_stream(self) -> ExecuteEndpoint | None:
+        """The one that outlives its connections; None: there is none."""
+        return next((stream for stream in self._streams if stream.lasts and not stream.over), None)
 
     def detached(self, stream: ExecuteEndpoint, reason: str) -> None:
         """A stream has ended."""

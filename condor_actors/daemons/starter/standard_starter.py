@@ -79,7 +79,7 @@ class StandardStarter(Starter):
         """Answer the activation; the shadow dials, and says when to begin."""
         self._begin()
         guard = CheckpointGuard(self.claim.checkpoint_key, self.claim.claim_id, self.run_id, self._ticket)
-        self.held.streams = RunStreams(self, self.held, self.held.key, guard)
+        self.held.streams = RunStreams(self, self.held, self.held.key, guard, self.core.lease_s)
         self._perform(self.core.start(self.context.now_s(), missing=True))
 
     # ---- the stream

@@ -37,6 +37,7 @@ from condor_actors.machine.run.run_host import RunHost
 from condor_actors.machine.run.users import Account
 from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
+from condor_actors.machine.standard.resuming import FarLine
 from condor_actors.messages.envelope import Address, Identity
 from condor_actors.messages.references.image_reference import BadReference, check_proxy, mirrors_of
 from condor_actors.transfer.service import BulkService
@@ -232,6 +233,10 @@ class StarterHostDaemon:
     def standard_channel(self, identity: Identity) -> FarChannel:
         """A connection that a shadow has dialled for the first process of such a job."""
         return FarChannel(self.world.reactor_time, accept_stream(self.edges))
+
+    def standard_resumed(self, identity: Identity) -> FarLine:
+        """A connection on which such a stream goes on whose own has broken."""
+        return FarLine(self.world.reactor_time, accept_stream(self.edges))
 
     # ---- Daemon
 

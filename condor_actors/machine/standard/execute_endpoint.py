@@ -31,7 +31,8 @@ from condor_actors.machine.standard.channel_socket import (
     ChannelSocket,
     RequestFollower,
 )
-from condor_actors.machine.standard.stream import ImageRefused, StandardStream
+from condor_actors.machine.standard.resumable import ResumableStream
+from condor_actors.machine.standard.stream import ImageRefused
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList, list_image
 from condor_actors.transfer.streams import BadStream
@@ -71,13 +72,13 @@ class _Control:
         self.socket.write(CONTROL.pack(0, 0, value), *passed_fds)
 
 
-class ExecuteEndpoint(StandardStream):
+class ExecuteEndpoint(ResumableStream):
     """The end beside the runtime.
 
     Args:
         accept: finds the run of (run id, key): None, or the object that gets ``attached(end, answer)`` and calls
             ``answer(why not)`` soon, with nothing when it takes the stream.
-        local: see :class:`StandardStream`.
+        local: see :class:`~condor_actors.machine.standard.stream.StandardStream`.
 
     Attributes:
         exit_said: the program has ended by itself and home knows.
@@ -146,7 +147,18 @@ class ExecuteEndpoint(StandardStream):
             super().take(letter, member, payload)
 
     def _attached(self, problem: str) -> None:
-        self.send(ss.message_frame(ss.NO, problem) if problem else ss.frame(ss.READY))
+        self.offered = not problem
+        self.send(ss.message_frame(ss.NO, problem) if problem else ss.frame(ss.READY, ss.OFFER))
+
+    def broken(self, reason: str) -> None:
+        """Home dials again, within the job's lease."""
+        self._patience = self.reactor.callLater(self._run.lease_s, self.cut, f"no other came in time: {reason}")
+
+    def resume(self, line: Any, received: int, *, answer: bool = False) -> None:
+        """It has."""
+        super().resume(line, received, answer=answer)
+        if self._patience.active():
+            self._patience.cancel()
 
     # ---- the runtime
 

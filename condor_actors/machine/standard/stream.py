@@ -35,13 +35,21 @@ from condor_actors.transfer.image_pieces import ImageList, ImageSink, decode_num
 from condor_actors.transfer.streams import BadStream
 from condor_actors.wire.relays.socket_handover import raw_transport
 
-__all__ = ["ImageRefused", "StandardStream"]
+__all__ = ["ImageRefused", "StandardStream", "direct_write"]
 
 _DONE = Failure(ConnectionDone())
 FRAME_BYTES = 256 << 10
 COMPRESSION_PROBE = 16
 SILENT_S, PROBE_S, PROBES = 20, 10, 3
 """A stream without a word for so long is asked whether it is alive, so often, before it counts as dead."""
+
+
+def direct_write(transport: Any) -> Callable[[bytes], None]:
+    """What sends at once: the TLS of a server would collect writes for a turn of the reactor."""
+    if isinstance(transport, BufferingTLSTransport):
+        return partial(TLSMemoryBIOProtocol.write, transport)
+    write: Callable[[bytes], None] = transport.write
+    return write
 
 
 class ImageRefused(Exception):
@@ -84,13 +92,14 @@ class StandardStream(Protocol):
     # ---- the stream
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
-        """Say when the other end is slower than we are."""
-        transport: Any = self.transport
+        """It begins."""
+        self.use(self.transport)
+
+    def use(self, transport: Any) -> None:
+        """Send over this connection, which says when the other end is slower than we are."""
         self._local = self._local or str(getattr(transport.getPeer(), "host", "")).startswith("127.")
         transport.registerProducer(self, True)
-        self._write = transport.write
-        if isinstance(transport, BufferingTLSTransport):  # it would collect writes for a turn of the reactor
-            self._write = partial(TLSMemoryBIOProtocol.write, transport)
+        self._write = direct_write(transport)
         for setting in ("setTcpNoDelay", "setTcpKeepAlive"):
             if hasattr(transport, setting):
                 getattr(transport, setting)(True)
@@ -130,9 +139,17 @@ class StandardStream(Protocol):
         try:
             for letter, member, payload in self._reader.feed(data):
                 if not self.over:
-                    self.take(letter, member, payload)
+                    self.came(letter, member, payload)
         except (ValueError, OSError) as error:
             self.cut(str(error))
+
+    def came(self, letter: int, member: int, payload: bytes) -> None:
+        """One frame, before anything is made of it.
+
+        Raises:
+            BadStream: no honest peer sends it.
+        """
+        self.take(letter, member, payload)
 
     def take(self, letter: int, member: int, payload: bytes) -> None:
         """One frame.
@@ -166,9 +183,13 @@ class StandardStream(Protocol):
         """End it."""
         if not self.over:
             self._end(reason)
-            transport: Any = self.transport
-            if transport is not None:
-                transport.abortConnection()
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        """Close the connection, if there is one."""
+        transport: Any = self.transport
+        if transport is not None:
+            transport.abortConnection()
 
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
         """It has ended."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from condor_actors.cores.checkpoint_seals import FIRST, job_and_run
-from condor_actors.machine.standard.stream import StandardStream
+from condor_actors.machine.standard.resumable import ResumableStream
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList
 from condor_actors.transfer.streams import BadStream
@@ -20,7 +20,7 @@ __all__ = ["SubmitEndpoint"]
 MEMBERS = 1000
 
 
-class SubmitEndpoint(StandardStream):
+class SubmitEndpoint(ResumableStream):
     """The end beside the native shadow.
 
     Args:
@@ -31,12 +31,14 @@ class SubmitEndpoint(StandardStream):
         image: where the native shadow puts checkpoints.
         vacating: called when the next image is to be the last.
         lost: called with the reason when the stream is over.
+        interrupted: called when its connection has ended and the stream goes on over another, which is the callee's to
+            dial; None: the stream ends with its connection.
     """
 
     def __init__(self, reactor: Any, *, local: bool, run_id: str, key: str, ready: Callable[[str], None],
                  image_kept: Callable[[ImageList, Callable[[int, str], None]], None],
                  old_image: Callable[[bool], tuple[str, ImageList | None]], image: str, vacating: Callable[[], None],
-                 lost: Callable[[str], None]) -> None:
+                 lost: Callable[[str], None], interrupted: Callable[[], None] | None = None) -> None:
         super().__init__(reactor, local=local)
         self._run = run_id, key
         self._ready: Callable[[str], None] | None = ready
@@ -45,6 +47,7 @@ class SubmitEndpoint(StandardStream):
         self._image = image
         self._vacating = vacating
         self._lost = lost
+        self._interrupted = interrupted
         self._born = 0
         self._image_fd = -1
         self._list: ImageList | None = None
@@ -60,6 +63,9 @@ class SubmitEndpoint(StandardStream):
         """Beside the common frames: the starter's yes and no, and that it makes way."""
         if letter in (ss.READY, ss.NO) and self._ready is not None:
             ready, self._ready = self._ready, None
+            if payload == ss.OFFER and letter == ss.READY and self._interrupted is not None:
+                self.last()
+                self.tell()
             ready("" if letter == ss.READY else ss.fields_of(letter, payload)[0] or "refused")
         elif letter == ss.VACATE:
             self._vacating()
@@ -148,6 +154,11 @@ class SubmitEndpoint(StandardStream):
         if self._image_fd >= 0:
             os.close(self._image_fd)
             self._image_fd = -1
+
+    def broken(self, reason: str) -> None:
+        """It goes on over another connection."""
+        if self._interrupted is not None:
+            self._interrupted()
 
     def ended(self, reason: str) -> None:
         """Nothing comes any more."""

@@ -20,20 +20,26 @@ from condor_actors.messages.envelope import THROUGH, Identity
 from condor_actors.messages.realm import is_realm
 from condor_actors.wire.acceptor import DoorFactory
 from condor_actors.wire.certificates.credentials import TlsDoor, TlsFactory
-from condor_actors.wire.nodes import TlsNode, is_address
+from condor_actors.wire.nodes import TlsNode, is_address, parse_node
 from condor_actors.wire.relays.hop import Asked, NoCircuit, adopt, hop
 from condor_actors.wire.relays.lines import CIRCUIT_LINE, words
 
 if TYPE_CHECKING:
     from condor_actors.wire.post_office import PostOffice
 
-__all__ = ["GATEWAY_ROLE", "CIRCUIT_S", "ThroughGateway", "direct", "first_circuit", "take_relayed"]
+__all__ = ["GATEWAY_ROLE", "CIRCUIT_S", "ThroughGateway", "direct", "first_circuit", "is_relayed", "take_relayed"]
 
 CONNECT_S = 15.0
 CIRCUIT_S = 20.0
 """So long may it take until there is a circuit: two gateways and the far machine have answered by then."""
 
 GATEWAY_ROLE = "gateway"
+
+
+def is_relayed(gateways: Sequence[TlsNode], node: str) -> bool:
+    """Whether gateways of this pool pass on what is said to a node."""
+    parsed = parse_node(node)
+    return bool(gateways and isinstance(parsed, TlsNode) and parsed.realm)
 
 
 def direct(reactor: Any, node: TlsNode) -> IStreamClientEndpoint:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.shadow_events import InputsReady, Log, Report, ShadowState
+from condor_actors.cores.shadow.shadow_run import NOTICE_S
 from condor_actors.cores.shadow.standard_run import (
     Checkpointed,
     CheckpointFacts,
@@ -19,7 +22,7 @@ from condor_actors.cores.shadow.standard_run import (
     ProgramExited,
     StandardRun,
 )
-from condor_actors.effects import Answer, Ask, Send
+from condor_actors.effects import Answer, Ask, Send, SetTimer
 from condor_actors.messages.envelope import AskFailed, PeerDown, TimerFired
 from condor_actors.messages.run import (
     Activated,
@@ -127,6 +130,15 @@ def test_a_stream_that_breaks_ends_the_run_without_a_lease() -> None:
     shadow = Shadow().running()
     shadow.tell(HomeEnded("the stream ended"), PeerDown(node="<127.0.0.1:1>", reason="reset"))
     assert shadow.ended().outcome == "lost"
+
+
+@pytest.mark.parametrize(("lasts", "lease_s"), [(False, 60.0), (True, 2400.0 + NOTICE_S)])
+def test_a_run_out_of_reach_waits_longer_where_its_stream_outlives_connections(lasts: bool, lease_s: float) -> None:
+    shadow = Shadow()
+    shadow.tell(InputsReady((), transfers=False), Answer("activate", Activated(run_id="7.0#1")),
+                HomeOpen(False, lasts), RunBegan(run_id="7.0#1", when_s=100.0, pid=9, scratch_dir="/d"))
+    out = shadow.tell(PeerDown(node="<127.0.0.1:1>", reason="reset"))
+    assert [each.delay_s for each in out if isinstance(each, SetTimer) and each.key == "lease"][-1] == lease_s
 
 
 def test_a_stream_that_breaks_while_the_link_lives_waits_for_the_starters_word() -> None:
