@@ -29,7 +29,7 @@ from condor_actors.cores.checkpoint_seals import key_of_owner
 from condor_actors.cores.flocking import FlockLevels, home_name
 from condor_actors.cores.rights import host_of, speaks_for_node
 from condor_actors.cores.schedd.claims.checked_grant import BadGrant, CheckedGrant
-from condor_actors.cores.schedd.claims.held_claim import REQUEST_PATIENCE_S, HeldClaim
+from condor_actors.cores.schedd.claims.held_claim import REQUEST_PATIENCE_S, HeldClaim, limits_of
 from condor_actors.cores.schedd.claims.lease_renewals import LeaseRenewals
 from condor_actors.cores.schedd.claims.released_claims import ReleasedClaims
 from condor_actors.cores.schedd.claims.start_pacing import StartPacing
@@ -252,7 +252,7 @@ class ClaimTable:
             spans.claimed(asked.job, asked.at_s, self._context.now_s, asked.match.slot_name)
         row = grant.row(asked.submitter, asked.job.cluster.user)
         claim = self._holding(row)
-        claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
+        claim.autocluster, claim.limits = asked.match.autocluster, limits_of(asked.job.ad)
         self._hold(claim)
         self._renewals.changed(row.startd)
         self._context.persist(row)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
 from condor_actors.classads import ClassAd, match_ads
@@ -13,13 +11,22 @@ from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.messages.envelope import Address
 from condor_actors.messages.realm import MARK, realm_of_host
 
-__all__ = ["REQUEST_PATIENCE_S", "HeldClaim"]
+__all__ = ["REQUEST_PATIENCE_S", "HeldClaim", "limits_of"]
 
 REQUEST_PATIENCE_S = 30.0
 """How long a schedd waits for what a startd says of a claim."""
 
 MOST_WEIGHT = 1_000_000
 """That a slot may say it counts for."""
+
+
+def limits_of(job: ClassAd) -> str:
+    """The concurrency limits of a job, as they are counted.
+
+    They may be an expression, and the same one is something else for the next job.
+    """
+    found = job.find("concurrencylimits")
+    return found if isinstance(found, str) else "" if found is None else job.get_str("ConcurrencyLimits")
 
 
 @attrs.define(eq=False)
@@ -40,7 +47,7 @@ class HeldClaim:
     row: SaveClaim
     ad: ClassAd
     autocluster: int = 0
-    limits: Any = None
+    limits: str = ""
     run_id: str = ""
     usable: bool = True
     worklife_ends_s: float = 0.0
@@ -63,7 +70,7 @@ class HeldClaim:
 
     def fits(self, job: Job, now_s: float) -> bool:
         """Whether a job may run in the slot: it and the machine accept each other, and its limits were counted."""
-        return job.ad.find("concurrencylimits") == self.limits and match_ads(job.ad, self.ad, now_s)
+        return limits_of(job.ad) == self.limits and match_ads(job.ad, self.ad, now_s)
 
     @property
     def weight(self) -> float:

@@ -10,6 +10,7 @@ from condor_actors.cores.schedd.autoclusters import Listing, was_refused
 from condor_actors.cores.schedd.claims.unreachable_startds import UnreachableStartds
 from condor_actors.cores.schedd.gangs.gang import is_gang
 from condor_actors.cores.schedd.gangs.gathering import GROUP_STEP, Gathering
+from condor_actors.cores.schedd.gangs.groups import largest_text
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
@@ -84,7 +85,7 @@ class RequestPages:
         while listing.room > 0 and listing.next < len(listing.autoclusters):
             autocluster = listing.autoclusters[listing.next]
             job = self._gangs.of_cluster_class(autocluster)
-            coming = len(job.text) if job is not None else 0
+            coming = largest_text(job) if job is not None else 0
             if len(found) >= question.limit or (found and size + coming > REQUEST_BYTES):
                 self._listings[key] = listing
                 return self._answer(question, found, str(listing.next))
@@ -93,6 +94,8 @@ class RequestPages:
                 continue
             if is_gang(job.ad):
                 for request in () if realm else self._of_gang(job, autocluster.number, listing):
+                    if found and size + len(request.job_ad) > REQUEST_BYTES:
+                        break  # the other groups' turn comes when these have their claims
                     size += len(request.job_ad) + 40
                     found.append(request)
                 continue
@@ -111,12 +114,12 @@ class RequestPages:
 
     def _of_gang(self, job: Job, autocluster: int, listing: Listing) -> Iterator[ResourceRequest]:
         """One request for each group of its nodes; machines of other pools are too far for one."""
-        for group, wanted, text in self._gangs.wanted(job):
+        for group, wanted in self._gangs.wanted(job):
             count = min(listing.room, wanted)
-            listing.room -= 0 if was_refused(job) else count
             if count > 0:
                 yield ResourceRequest(autocluster=autocluster + group * GROUP_STEP, job_id=job.name, count=count,
-                                      job_ad=text)
+                                      job_ad=self._gangs.text_of(job, group))
+                listing.room -= 0 if was_refused(job) else count
 
     def _listing(self, key: tuple[str, str], cursor: int) -> Listing:
         """Where the last page for a submitter and a pool ended, or from the beginning."""

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from condor_actors.classads import ClassAd, match_ads
-from condor_actors.cores.schedd.claims.held_claim import HeldClaim
+from condor_actors.cores.schedd.claims.held_claim import HeldClaim, limits_of
 from condor_actors.cores.schedd.gangs.gang import size_of
 from condor_actors.cores.schedd.gangs.groups import Group, assignment, groups_of
 from condor_actors.cores.schedd.job_transitions import JobTransitions
@@ -74,8 +74,8 @@ class Gathering:
         return job if job is not None and job.autocluster == autocluster.number and job.order is not None \
             else autocluster.head()
 
-    def wanted(self, job: Job) -> list[tuple[int, int, bytes]]:
-        """How many more claims may be asked for in the name of a gang now: by group, with the count and the ad."""
+    def wanted(self, job: Job) -> list[tuple[int, int]]:
+        """How many more claims may be asked for in the name of a gang now: by group, with the count."""
         if self.job not in (None, job):
             return []
         groups = groups_of(job.ad)
@@ -83,15 +83,19 @@ class Gathering:
         placed = assignment(sizes, self._fits) or [[] for _ in sizes]
         asked = self._asked if self.job is job else {}
         counts = [size - len(placed[n]) - asked.get(n, 0) for n, size in enumerate(sizes)]
-        return [(n, count, job.text + groups[n].text) for n, count in enumerate(counts) if count > 0]
+        return [(n, count) for n, count in enumerate(counts) if count > 0]
+
+    @staticmethod
+    def text_of(job: Job, group: int) -> bytes:
+        """The ad of a gang's nodes of a group."""
+        return job.text + groups_of(job.ad)[group].text
 
     def ask(self, job: Job, group: int) -> bytes:
         """A claim is about to be asked for in a gang's name, for a group of nodes; the ad to show (empty: do not)."""
-        for number, _, text in self.wanted(job):
-            if number == group:
-                self._take(job)
-                self._asked[group] = self._asked.get(group, 0) + 1
-                return text
+        if any(number == group for number, _ in self.wanted(job)):
+            self._take(job)
+            self._asked[group] = self._asked.get(group, 0) + 1
+            return self.text_of(job, group)
         return b""
 
     def answered(self, job: Job, group: int) -> None:
@@ -121,7 +125,7 @@ class Gathering:
             return False
         if len(self.claims) >= size_of(gang.ad) or not claim.usable or claim.realm or not claim.serves(gang):
             return False
-        if claim.row.submitter != gang.submitter or gang.ad.find("concurrencylimits") != claim.limits:
+        if claim.row.submitter != gang.submitter or limits_of(gang.ad) != claim.limits:
             return False
         groups = groups_of(gang.ad)
         known = group if group >= 0 else 0 if claim.autocluster == gang.autocluster else -1  # its ad may be an old one

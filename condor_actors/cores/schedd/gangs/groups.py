@@ -19,10 +19,14 @@ from collections.abc import Sequence
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd
-from condor_actors.cores.schedd.gangs.gang import size_of
+from condor_actors.cores.schedd.gangs.gang import is_gang, size_of
+from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.numerals import numeral
 
-__all__ = ["Group", "assignment", "group_of_node", "groups_of", "merged"]
+__all__ = ["MOST_GROUPS", "Group", "assignment", "group_of_node", "groups_of", "largest_bytes", "largest_text",
+           "merged"]
+
+MOST_GROUPS = 1000
 
 OF_ONE_JOB = frozenset({"procid", "globaljobid", "jobstatus", "minhosts", "maxhosts", "holdreason", "holdreasoncode",
                         "holdreasonsubcode"})
@@ -84,6 +88,16 @@ def merged(common: ClassAd, ads: Sequence[ClassAd]) -> ClassAd:
         first.store("MinHosts", sum(sizes))
         first.store("MaxHosts", sum(sizes))
     return first
+
+
+def largest_text(job: Job) -> int:
+    """How many bytes the largest ad has with which a slot for a job, or for a node of a gang, is asked for."""
+    return len(job.text) + (max(len(each.text) for each in groups_of(job.ad)) if is_gang(job.ad) else 0)
+
+
+def largest_bytes(gang: ClassAd) -> int:
+    """How many bytes the largest ad of a gang's nodes has, as machines and negotiators are shown it."""
+    return len(gang.flat().to_bytes()) + max(len(each.text) for each in groups_of(gang))
 
 
 def assignment(sizes: Sequence[int], fits: Sequence[frozenset[int]]) -> list[list[int]] | None:

@@ -119,6 +119,20 @@ def test_a_claim_is_stored_then_used() -> None:
     assert [each.run_id for each in schedd.stored(SaveRun)] == ["1.0#1@s"]
 
 
+@pytest.mark.parametrize(("level", "begins"), [(1, True), (9, False)])
+def test_a_claim_counts_for_the_limits_of_its_job_and_not_for_those_of_the_next(level: int, *, begins: bool) -> None:
+    """The same expression is another limit for another job."""
+    schedd = Schedd()
+    limits = b'ConcurrencyLimits = strcat("licence:", Level)\nRequestMemory = Level\n'
+    schedd.submit(1, limits + b"Level = 1\n")
+    (tag,) = schedd.matched()
+    schedd.granted(tag)
+    schedd.submit(1, limits + b"Level = %d\n" % level)
+    schedd.ended("1.0#1@s")
+    assert ("2.0#1@s" in [run.run_id for run in schedd.runs]) is begins
+    schedd.core.validate()
+
+
 def test_thousands_of_claims_may_take_longer_to_be_granted_than_one() -> None:
     schedd = Schedd()
     schedd.submit(3000)

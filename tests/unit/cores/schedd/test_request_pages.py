@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from condor_actors.effects import SetTimer
 from condor_actors.messages.codec import MAX_BODY_BYTES, encode
-from condor_actors.messages.envelope import Address, Delivery, Identity, TimerFired
+from condor_actors.messages.envelope import Address, Delivery, Identity, Refused, TimerFired
 from condor_actors.messages.negotiate import (
     Match,
     MatchesMade,
@@ -15,6 +17,7 @@ from condor_actors.messages.negotiate import (
     RequestsRejected,
     ResourceRequests,
 )
+from condor_actors.messages.submission import ReserveCluster, SubmitPage, Submitted
 from tests.unit.cores.schedd.test_job_attributes import Queue
 
 CENTRAL = Identity(name="condor@pool", roles=frozenset({"negotiator"}), method="tls")
@@ -60,6 +63,38 @@ def test_large_jobs_come_in_pages_that_are_messages() -> None:
         if not cursor:
             break
     assert found == ["1.0", "2.0", "3.0", "4.0"]
+
+
+def gang(queue: Queue, groups: int, common: int, own: int) -> Any:
+    """A gang of so many groups of nodes, whose ads have so many letters in common and of their own; the answer."""
+    number = queue.send(ReserveCluster()).cluster_id
+    procs = tuple(f'MinHosts = 1\nMaxHosts = 1\nOwn = "{n}{"y" * own}"\n'.encode() for n in range(groups))
+    ad = f'Cmd = "/bin/true"\nRequirements = true\nJobUniverse = 11\nLong = "{"x" * common}"\n'
+    return queue.send(SubmitPage(cluster_id=number, page=0, cluster_ad=ad.encode(), procs=procs, first_proc=0,
+                                 last=True))
+
+
+def test_groups_of_a_gang_that_fit_no_message_together_come_when_the_others_have_their_claims() -> None:
+    queue = Queue("RequestMemory = 1\n")
+    assert isinstance(gang(queue, 3, 100_000, 40_000), Submitted)
+    queue.submit("RequestMemory = 2\n")
+    found, cursor = [], ""
+    for _ in range(9):
+        answer = page(queue, cursor)
+        assert len(encode(answer)) <= MAX_BODY_BYTES
+        found += [request.job_id for request in answer.requests]
+        cursor = answer.cursor
+        if not cursor:
+            break
+    assert set(found) == {"1.0", "2.0", "3.0"}
+
+
+@pytest.mark.parametrize(("groups", "own"), [(8, 40_000), (2, 120_000), (1001, 1)])
+def test_a_gang_whose_nodes_no_message_holds_is_not_queued(groups: int, own: int) -> None:
+    """Each alone would be; together they are one job, which goes to every machine that it is to have."""
+    answer = gang(Queue(), groups, 100, own)
+    assert isinstance(answer, Refused)
+    assert "at most" in answer.text
 
 
 def test_a_schedd_that_was_started_meanwhile_goes_on_at_the_cursor() -> None:
