@@ -19,7 +19,7 @@ from condor_actors.classads.evaluation.budget import TURN_STEPS, Meter
 from condor_actors.cores.schedd.charging import CHARGED_TO
 from condor_actors.cores.schedd.gangs.gang import is_gang
 from condor_actors.cores.schedd.gangs.gang import objection as gang_objection
-from condor_actors.cores.schedd.gangs.groups import MOST_GROUPS, largest_bytes, merged
+from condor_actors.cores.schedd.gangs.groups import merged
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_transitions import JobTransitions
@@ -270,11 +270,7 @@ class Submissions:
             if first.spool and len(rows) > 1:
                 raise Invalid("universe = parallel: the files of several groups of nodes cannot be spooled: submit "
                                "without -spool, or with one queue statement")
-            if len(rows) > MOST_GROUPS:
-                raise Invalid(f"universe = parallel: a job has at most {MOST_GROUPS} groups of nodes, not {len(rows)}")
             rows = [(rows[0][0], merged(common, [ad for _, ad in rows]))]
-            if largest_bytes(rows[0][1]) > MOST_AD_BYTES:
-                raise Invalid(f"universe = parallel: {LARGE_AD}; that of a node has what all groups of nodes differ in")
             problem = gang_objection(rows[0][1], 1)
             if problem:
                 raise Invalid(problem)

@@ -21,10 +21,10 @@ import attrs
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.schedd.gangs.gang import is_gang, size_of
 from condor_actors.cores.schedd.queued_job import Job
+from condor_actors.messages.pages import LARGE_AD, MOST_AD_BYTES
 from condor_actors.numerals import numeral
 
-__all__ = ["MOST_GROUPS", "Group", "assignment", "group_of_node", "groups_of", "largest_bytes", "largest_text",
-           "merged"]
+__all__ = ["Group", "assignment", "group_of_node", "groups_of", "largest_text", "merged"]
 
 MOST_GROUPS = 1000
 
@@ -71,7 +71,12 @@ def merged(common: ClassAd, ads: Sequence[ClassAd]) -> ClassAd:
 
     Returns:
         the ad of the first, with the others as groups of its nodes.
+
+    Raises:
+        ValueError: they are too many, or no message holds the ad of a node.
     """
+    if len(ads) > MOST_GROUPS:
+        raise ValueError(f"universe = parallel: a job has at most {MOST_GROUPS} groups of nodes, not {len(ads)}")
     first = ads[0]
     sizes = [size_of(ad) for ad in ads]
     for number, ad in enumerate(ads[1:], 1):
@@ -87,17 +92,15 @@ def merged(common: ClassAd, ads: Sequence[ClassAd]) -> ClassAd:
         first.store("GangSizes", ",".join(map(str, sizes)))
         first.store("MinHosts", sum(sizes))
         first.store("MaxHosts", sum(sizes))
+        longest = max(len(each.text) for each in groups_of(first))
+        if len(first.flat().to_bytes()) + longest > MOST_AD_BYTES:
+            raise ValueError(f"universe = parallel: {LARGE_AD}; that of a node has what all groups of nodes differ in")
     return first
 
 
 def largest_text(job: Job) -> int:
     """How many bytes the largest ad has with which a slot for a job, or for a node of a gang, is asked for."""
     return len(job.text) + (max(len(each.text) for each in groups_of(job.ad)) if is_gang(job.ad) else 0)
-
-
-def largest_bytes(gang: ClassAd) -> int:
-    """How many bytes the largest ad of a gang's nodes has, as machines and negotiators are shown it."""
-    return len(gang.flat().to_bytes()) + max(len(each.text) for each in groups_of(gang))
 
 
 def assignment(sizes: Sequence[int], fits: Sequence[frozenset[int]]) -> list[list[int]] | None:
