@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from condor_actors.actors.workers import touching
 from condor_actors.classads import ClassAd
 from condor_actors.cores.output_destinations import STARTER_LOG, STDERR, STDOUT, remaps_of
+from condor_actors.cores.output_names import OutputNames
 from condor_actors.daemons.shadow.file_trouble import file_trouble
 from condor_actors.durable import open_beside, sync_file_systems, sync_folder
 from condor_actors.messages.manifest import FileEntry
@@ -48,6 +49,7 @@ class OutputPlaces:
         self.directory = os.path.join(self._iwd, directory) if directory else ""
         self._base = self.directory or self._iwd
         self._kept = kept
+        self._names = OutputNames(job)
         self._out = job.get_str("Out") or NULL
         self._err = job.get_str("Err") or NULL
         self._starter_log = job.get_str("JobStarterLog")
@@ -82,9 +84,33 @@ class OutputPlaces:
         """The place of a streamed file, by the name that the job's ad gives it: any path, since its owner wrote it.
 
         Raises:
-            BadManifest: the ad does not name it, and it leads out of the job's folder.
+            BadManifest: the ad does not name it.
         """
-        return self._stream(name, self._iwd) if name in (self._out, self._err) else self.of(name)
+        if name not in (self._out, self._err):
+            raise BadManifest(f"{name[:200]!r} is neither the job's output nor its error")
+        return self._stream(name, self._iwd)
+
+    def split(self, entries: Sequence[FileEntry]) -> tuple[list[FileEntry], list[str]]:
+        """Which entries come home, and the paths of those that do not.  Looks at the disk.
+
+        Into the home directory itself come no files with a dot before their names that the job has not named: to
+        write there is to run programs as its owner.
+
+        Raises:
+            BadManifest: one is no output of the job.
+        """
+        for entry in entries:
+            if not self._names.have(entry.path):
+                raise BadManifest(f"the machine sent {entry.path[:200]!r}, which is no output of the job")
+        home = os.environ.get("HOME", "")
+        try:
+            touching(self._base)
+            if not self._names.are_open or not home or not os.path.samefile(self._base, home):
+                return list(entries), []
+        except OSError:
+            return list(entries), []
+        left = [entry.path for entry in entries if entry.path.startswith(".") and entry.path != STARTER_LOG]
+        return [entry for entry in entries if entry.path not in left], left
 
     @staticmethod
     def _stream(name: str, folder: str) -> str | None:

@@ -101,8 +101,12 @@ class OutputTransfer:
             self._event(_output_trouble(bringing, result))
             return
         node, bulk = self._shadow.core.order.starter_node, self._shadow.edges.bulk
+        wanted, left = result
+        if left:
+            self._shadow.context.log.warn("files of {run} stay away, for the job's folder is its owner's home: {files}",
+                                          run=self._shadow.core.order.run_id, files=", ".join(left)[:500])
         fetches = [bulk.fetch_file(node, self._key, entry.digest, entry.size_bytes, target, entry.mode)
-                   for entry, target in result]
+                   for entry, target in wanted]
         size = (sum(entry.size_bytes for entry in entries), sum(entry.kind == "file" for entry in entries))
         if fetches:
             self._shadow.context.defer_to_turn(DeferredList(fetches, fireOnOneErrback=True, consumeErrors=True),
@@ -161,8 +165,10 @@ class _Bringing:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def _place(entries: Sequence[FileEntry], places: OutputPlaces, part: str) -> list[tuple[FileEntry, str]]:
-    """In a worker: write what came along with a manifest; what has to be fetched, and where it belongs.
+def _place(entries: Sequence[FileEntry], places: OutputPlaces, part: str) -> tuple[
+        list[tuple[FileEntry, str]], list[str]]:
+    """In a worker: write what came along with a manifest; what has to be fetched with where it belongs, and the paths
+    of what stays away.
 
     Raises:
         BadManifest, FileTrouble, OSError: it cannot be done.
@@ -171,9 +177,10 @@ def _place(entries: Sequence[FileEntry], places: OutputPlaces, part: str) -> lis
     if part:
         shutil.rmtree(part, ignore_errors=True)
         os.makedirs(part, exist_ok=True)
-    place_inline(entries, places)
-    return [(entry, os.path.realpath(place)) for entry in entries if entry.kind == "file" and entry.inline is None
-            and (place := places.of(entry.path)) is not None]
+    coming, left = (entries, []) if part else places.split(entries)
+    place_inline(coming, places)
+    return [(entry, os.path.realpath(place)) for entry in coming if entry.kind == "file" and entry.inline is None
+            and (place := places.of(entry.path)) is not None], left
 
 
 def _output_trouble(bringing: _Bringing, failure: Failure) -> Any:

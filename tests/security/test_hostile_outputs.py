@@ -1,0 +1,84 @@
+"""A machine that sends home what the job never made: into its owner's folder, and among the pieces of its output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores.output_names import OutputNames
+from condor_actors.daemons.shadow.output_files import OutputPlaces, write_pieces
+from condor_actors.daemons.shadow.output_transfer import _place
+from condor_actors.messages.manifest import FileEntry
+from condor_actors.transfer.manifest import BadManifest, digest_bytes
+
+KEY = b"ssh-ed25519 of the machine's\n"
+NAMED = {"TransferOutput": "result, data/, sub/deep/table"}
+
+
+def sent(path: str, kind: str = "file", target: str = "") -> FileEntry:
+    if kind != "file":
+        return FileEntry(path=path, kind=kind, target=target)
+    return FileEntry(path=path, size_bytes=len(KEY), digest=digest_bytes(KEY), inline=KEY)
+
+
+def brought(home: Path, job: dict[str, object], *entries: FileEntry) -> list[str]:
+    """What stays away; the rest is written."""
+    left: list[str] = _place(entries, OutputPlaces(ClassAd({"Iwd": str(home), **job})), "")[1]
+    return left
+
+
+def files_of(home: Path) -> set[str]:
+    return {str(path.relative_to(home)) for path in home.rglob("*") if not path.is_dir()}
+
+
+@pytest.mark.parametrize("path", [".ssh/authorized_keys", ".bashrc", "bin/ls", "other", "results", "_condor_stdout2"])
+@pytest.mark.parametrize("job", [{"TransferOutput": "result"}, {"TransferOutput": ""},
+                                 {"TransferOutput": "a/result", "PreserveRelativePaths": True}])
+def test_files_that_the_job_does_not_name(tmp_path: Path, job: dict[str, object], path: str) -> None:
+    folders = [sent(".ssh", "directory"), sent("bin", "directory")] if "/" in path else []
+    with pytest.raises(BadManifest, match="no output of the job"):
+        brought(tmp_path, job, sent("_condor_stdout"), *folders, sent(path))
+    assert files_of(tmp_path) == set()
+
+
+@pytest.mark.parametrize("path", [".ssh/authorized_keys", "bin/ls"])
+def test_without_names_no_file_of_a_folder(tmp_path: Path, path: str) -> None:
+    """A starter sends what is new beside the job's inputs, and folders only when they are named."""
+    with pytest.raises(BadManifest, match="no output of the job"):
+        brought(tmp_path, {}, sent(path))
+    assert files_of(tmp_path) == set()
+
+
+@pytest.mark.parametrize("job", [{}, {"TransferOutput": "data/"}])
+def test_nothing_that_a_shell_runs_comes_into_a_home_directory_unless_it_is_named(
+    tmp_path: Path, job: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert brought(tmp_path, job, sent("result"), sent(".bashrc"), sent(".profile")) == [".bashrc", ".profile"]
+    assert files_of(tmp_path) == {"result"}
+    below = tmp_path / "work"
+    below.mkdir()
+    assert brought(below, job, sent(".state")) == []
+    assert brought(tmp_path, {"TransferOutput": ".bashrc"}, sent(".bashrc")) == []
+    assert files_of(tmp_path) == {"result", ".bashrc", "work/.state"}
+
+
+def test_pieces_of_output_go_to_output_and_error(tmp_path: Path) -> None:
+    places = OutputPlaces(ClassAd({"Iwd": str(tmp_path), "Out": "out", "Err": str(tmp_path / "err")}))
+    pieces = [("out", 0, b"o"), (str(tmp_path / "err"), 0, b"e"), (".ssh/rc", 0, KEY), (".bashrc", 0, KEY),
+              ("_condor_stdout", 0, KEY), (str(tmp_path / "other"), 0, KEY)]
+    assert [path for path, _ in write_pieces(places, pieces)] == [each[0] for each in pieces[2:]]
+    assert files_of(tmp_path) == {"out", "err"}
+
+
+@pytest.mark.parametrize(("job", "path"), [
+    (NAMED, "result"), (NAMED, "result/below"), (NAMED, "anything"), (NAMED, "table"), (NAMED, "_condor_stderr"),
+    ({**NAMED, "TransferOutput": "sub/deep/table", "PreserveRelativePaths": True}, "sub/deep/table"),
+    ({**NAMED, "TransferOutput": "./sub/", "PreserveRelativePaths": True}, "sub/x/y"),
+    ({"TransferOutput": "/tmp/far"}, "far"), ({}, "core.7"), ({}, ".state"),
+    ({"TransferOutput": "", "ManifestDesired": True, "ClusterId": 3, "ProcId": 1}, "3_1_manifest/out"),
+    ({"TransferOutput": "", "ManifestDir": "lists"}, "lists/in"), ({"TransferOutput": ""}, ".starter.log"),
+])
+def test_what_an_honest_machine_sends(job: dict[str, object], path: str) -> None:
+    assert OutputNames(ClassAd(job)).have(path)
