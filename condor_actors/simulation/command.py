@@ -200,12 +200,15 @@ def _add_world(command: argparse.ArgumentParser) -> None:
                          "(1: Madison 200, the others 3 to 30) instead of --machines")
     command.add_argument("--raises", action="store_true",
                          help="turns and I/O edges of actors raise as well, more often than any other fault")
+    command.add_argument("--workflows", action="store_true",
+                         help="workflows beside the jobs of a pool, whose condor_dagman is killed again and again")
 
 
 def _kind(arguments: argparse.Namespace) -> Any:
     from condor_actors.simulation.faults.kinds import WorldKind
 
-    return WorldKind(raises=arguments.raises, pools=arguments.pools, scale=arguments.sites)
+    return WorldKind(raises=arguments.raises, pools=arguments.pools, scale=arguments.sites,
+                     workflows=arguments.workflows)
 
 
 def _replay(arguments: argparse.Namespace) -> int:

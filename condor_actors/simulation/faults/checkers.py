@@ -30,6 +30,8 @@ a guest has a match for each claim   likewise, against what the negotiator has a
 a gateway bears no flood             what each gateway carries for each partner, each round
 a machine that sleeps runs nothing  each program that starts, each machine that falls asleep
 jobs wake machines that sleep        idle jobs of a pool all of whose machines sleep, each round, once faults are over
+a node is submitted once, in time    each cluster of a workflow, against the nodes' event log (``workflow_checker.py``)
+a node succeeds once                 the end, over all runs of a workflow
 the page shows the queue             each page that has been told of the last change, each round
 ===================================  ===========================================================================
 """
@@ -54,12 +56,14 @@ from condor_actors.daemons.schedd.schedd_actor import ScheddActor
 from condor_actors.daemons.startd_actor import StartdActor
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.daemons.web.pool_watch import PoolWatch
+from condor_actors.dag.dag_run import DagRun
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.faults.lending_checker import LendingChecker
 from condor_actors.simulation.faults.log_checker import LogChecker
 from condor_actors.simulation.faults.partner_checker import PartnerChecker
 from condor_actors.simulation.faults.sleep_checker import SleepChecker
+from condor_actors.simulation.faults.workflow_checker import WorkflowChecker
 from condor_actors.simulation.world.disk import ClaimsOnDisk, LogOnDisk
 from condor_actors.simulation.world.queue_disk import QueueFile
 
@@ -100,6 +104,7 @@ class Checkers:
         self.sleep = SleepChecker(pool)
         self._lending = LendingChecker(pool)
         self._partners = PartnerChecker(pool)
+        self._workflows = WorkflowChecker(pool)
 
     def start(self) -> None:
         """The first round."""
@@ -140,6 +145,7 @@ class Checkers:
 
     def stored(self, machine: SimulatedMachine, operation: q.QueueOperation) -> None:
         """A row of a job queue is durable."""
+        self._workflows.stored(machine, operation)
         known = self._known[machine.name]
         if type(operation) is q.InsertJobs:
             for proc, _ in operation.rows:
@@ -174,9 +180,10 @@ class Checkers:
             self._pool.violate(f"job {job}: CumulativeRemoteUserCpu is {sum_s}, its last run used {used_s}, all of its "
                                f"programs {record.cpu_s}", job)
 
-    def logged(self, path: str, data: bytes) -> None:
+    def logged(self, machine: SimulatedMachine, path: str, data: bytes) -> None:
         """Lines of a user log are durable."""
-        for problem in self._logs.logged(path, data):
+        self._workflows.logged(machine, path, data)
+        for problem in self._logs.logged(f"{machine.name}:{path}", data):
             self._pool.violate(problem)
 
     def claim_stored(self, record: ClaimRecord) -> None:
@@ -214,7 +221,7 @@ class Checkers:
 
     def _validate(self, name: str, actor: Any) -> None:
         core = getattr(actor, "core", None)
-        if not isinstance(core, (ScheddCore, StartdCore, JobRun, ShadowRun)):
+        if not isinstance(core, (ScheddCore, StartdCore, JobRun, ShadowRun, DagRun)):
             return
         try:
             core.validate()
@@ -349,6 +356,7 @@ class Checkers:
     def end(self) -> None:
         """Nothing moves any more."""
         self.look()
+        self._workflows.end()
         for machine in self._pool.machines.values():
             for file in machine.disk.files.values():
                 if isinstance(file, LogOnDisk):

@@ -49,7 +49,7 @@ __all__ = ["BadSchedule", "Fault", "Faults", "parse_schedule"]
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 DAEMONS = ("master", "collector", "negotiator", "schedd", "startd", "kbdd", "shadow-host", "starter-host",
-           "web", "gateway", "rooster")
+           "web", "gateway", "rooster", "dagman")
 TOUCH_S = 15.0
 
 

@@ -18,16 +18,18 @@ class WorldKind:
         pools: how many there are; of several, each has so many machines that run jobs, and they flock directly.
         scale: of the map of 1994, whose pools are joined by gateways: each has this part of its machines of then;
             0: it is not that map.
+        workflows: whether there are workflows beside jobs, in one pool.
     """
 
     raises: bool = False
     pools: int = 1
     scale: float = 0.0
+    workflows: bool = False
 
     def words(self) -> str:
         """The options of ``condor_simulate`` that ask for it."""
         return (f"{' --raises' if self.raises else ''}{f' --pools {self.pools}' if self.pools > 1 else ''}"
-                f"{f' --sites {self.scale:g}' if self.scale else ''}")
+                f"{f' --sites {self.scale:g}' if self.scale else ''}{' --workflows' if self.workflows else ''}")
 
     def plain(self) -> dict[str, Any]:
         """For JSON: what is not as usual."""

@@ -13,6 +13,7 @@ from condor_actors.simulation.faults.faults import parse_schedule
 from condor_actors.simulation.faults.federations import random_federation
 from condor_actors.simulation.faults.kinds import WorldKind
 from condor_actors.simulation.faults.sites import random_sites
+from condor_actors.simulation.faults.workflows import random_workflows
 from condor_actors.simulation.world.scenario import Result, Scenario, run
 
 __all__ = ["commit", "replay", "report_of", "scenario_of"]
@@ -47,6 +48,8 @@ def scenario_of(seed: int, machines: int, faults: int | None, schedule: str | No
         scenario = random_sites(seed, kind.scale, faults, kind.raises)
     elif kind.pools > 1:
         scenario = random_federation(seed, kind.pools, machines, faults, kind.raises)
+    elif kind.workflows:
+        scenario = random_workflows(seed, machines, faults, kind.raises)
     else:
         scenario = random_scenario(seed, machines, faults, kind.raises)
     scenario = attrs.evolve(scenario, trace=trace)

@@ -235,6 +235,10 @@ class LogOnDisk(Kept):
         self.seen = bytearray()
         self.platter = bytearray()
 
+    def empty(self) -> None:
+        """Its user begins it anew."""
+        self.unsynced, self.seen, self.platter = [], bytearray(), bytearray()
+
     def apply(self, operation: bytes) -> None:
         """Some lines, as processes see them."""
         self.seen += operation

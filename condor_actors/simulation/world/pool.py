@@ -219,7 +219,7 @@ class Pool:
 
     def logged(self, machine: SimulatedMachine, path: str, data: bytes) -> None:
         """Lines of a user log are durable."""
-        self.checkers.logged(f"{machine.name}:{path}", data)
+        self.checkers.logged(machine, path, data)
 
     def disturbed(self, machine: SimulatedMachine, kind: str) -> None:
         """A fault begins, or a process that was frozen goes on."""

@@ -27,7 +27,7 @@ from condor_actors.messages.flock_terms import FlockTerms
 if TYPE_CHECKING:
     from condor_actors.simulation.world.pool import Pool
 
-__all__ = ["JobRecord", "MachineSpec", "Result", "Scenario", "Submission", "Wish", "run"]
+__all__ = ["JobRecord", "MachineSpec", "Result", "Scenario", "Submission", "Wish", "Workflow", "run"]
 
 
 @attrs.frozen
@@ -105,13 +105,35 @@ class Wish:
 
 
 @attrs.frozen(kw_only=True)
+class Workflow:
+    """One ``condor_submit_dag``, and another one from the rescue file as often as it fails.
+
+    Attributes:
+        when_s, owner, machine: as of a submission.
+        files: its DAG files by name, the first one first.
+        seed: says what each try of each node comes to; after the second rescue file all of them succeed.
+        jobs, idle, pre, post: limits, as of condor_submit_dag; 0: none.
+    """
+
+    when_s: float
+    owner: str
+    machine: str
+    files: Mapping[str, str]
+    seed: int = 1
+    jobs: int = 0
+    idle: int = 0
+    pre: int = 0
+    post: int = 0
+
+
+@attrs.frozen(kw_only=True)
 class Scenario:
     """What is to be simulated.
 
     Attributes:
         seed: of every chance in it.
         machines: the first with ``central`` is the central manager.
-        submissions: what users submit; wishes: what they do to their jobs later.
+        submissions: what users submit; wishes: what they do to their jobs later; workflows: their DAGs.
         release_s: users release what is held and continue what is suspended this often; 0: never.
         span_s: how long; with ``drain`` it ends earlier, as soon as all jobs are done, and not before ``quiet_s``.
         delay_s: how long a word takes from one machine to another.
@@ -129,6 +151,7 @@ class Scenario:
     machines: tuple[MachineSpec, ...] = ()
     submissions: tuple[Submission, ...] = ()
     wishes: tuple[Wish, ...] = ()
+    workflows: tuple[Workflow, ...] = ()
     release_s: float = 0.0
     span_s: float = 3600.0
     drain: bool = True

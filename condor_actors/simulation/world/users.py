@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.actors import Actor, World
-from condor_actors.messages.codes import JobStatus, Universe
+from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
 from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitItems, SubmitPage, Submitted
+from condor_actors.simulation.world.dag_runs import DagRuns
 from condor_actors.simulation.world.post import SimulatedPost
 from condor_actors.simulation.world.process import Process
 from condor_actors.simulation.world.scenario import LATE, JobRecord, Submission, Wish
+from condor_actors.simulation.world.submitted_ads import cluster_ad, proc_ad
 
 if TYPE_CHECKING:
     from condor_actors.simulation.world.pool import Pool
@@ -26,31 +28,6 @@ __all__ = ["Users"]
 TRY_AGAIN_S = 10.0
 PATIENCE_S = 30.0
 FIRST_UID = 1001
-
-
-def arguments(submission: Submission, place: int, own: Mapping[str, float]) -> str:
-    """The words of a program; ``schedd`` says from which machine it comes."""
-    words = {"schedd": place, "cpu_s": submission.cpu_s, **submission.program, **own}
-    return '"' + " ".join(f"{name}={value!r}" for name, value in words.items()) + '"'
-
-
-def cluster_ad(submission: Submission, place: int, home: str) -> bytes:
-    """What ``condor_submit`` would make of it."""
-    attributes = {
-        "Cmd": '"/bin/simulated"', "Arguments": arguments(submission, place, {}),
-        "Iwd": f'"{home}"', "Requirements": "true",
-        "ShouldTransferFiles": '"YES"', "WhenToTransferOutput": '"ON_EXIT"', "TransferExecutable": "false",
-        "RequestCpus": "1", "RequestMemory": "64", "RequestDisk": "1000", "JobUniverse": str(int(Universe.VANILLA)),
-        "UserLog": f'"{home}/log"', **submission.ad,
-    }
-    return "".join(f"{name} = {value}\n" for name, value in attributes.items()).encode()
-
-
-def proc_ad(submission: Submission, place: int, proc: int) -> bytes:
-    """What is a proc's own."""
-    if proc >= len(submission.each):
-        return b""
-    return f"Arguments = {arguments(submission, place, submission.each[proc])}\n".encode()
 
 
 class UserActor(Actor):
@@ -123,14 +100,17 @@ class Users:
     Attributes:
         uids: their numbers.
         waiting: submissions that are not in a queue yet.
+        dags: their workflows.
     """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        names = sorted({each.owner for each in pool.scenario.submissions})
+        scenario = pool.scenario
+        names = sorted({*(each.owner for each in scenario.submissions), *(each.owner for each in scenario.workflows)})
         self.uids = {name: FIRST_UID + number for number, name in enumerate(names)}
         self.waiting = len(pool.scenario.submissions)
         self.open: dict[str, None] = {}
+        self.dags: list[DagRuns] = []
         self._places = tuple(pool.machines)
 
     def place_of(self, schedd: Address) -> int:
@@ -148,6 +128,8 @@ class Users:
             by_place.setdefault((submission.machine, submission.owner), []).append(submission)
         for (machine, owner), submissions in by_place.items():
             self.log_in(machine, owner, submissions)
+        for number, workflow in enumerate(self._pool.scenario.workflows):
+            self.dags.append(DagRuns(self._pool, workflow, f"dag{number}"))
 
     def log_in(self, machine_name: str, owner: str, submissions: list[Submission]) -> None:
         """A user sits down at a machine (its keyboard is somewhere else, so that it survives a crash)."""
@@ -189,8 +171,9 @@ class Users:
 
     def all_done(self) -> bool:
         """Whether everything was submitted and is done."""
-        return not self.waiting and not self.open
+        return not self.waiting and not self.open and all(each.is_over for each in self.dags)
 
     def unfinished(self) -> tuple[str, ...]:
         """What is not done."""
-        return tuple(self.open) or (f"{self.waiting} submissions",)
+        return (*self.open, *(each.name for each in self.dags if not each.is_over)) or (
+            f"{self.waiting} submissions",)

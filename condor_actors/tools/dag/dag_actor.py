@@ -119,10 +119,13 @@ class DagActor(Actor):
     Args:
         run: as its journal left it.
         around: everything else.
+
+    Attributes:
+        core: the run.
     """
 
     def __init__(self, run: DagRun, around: Around) -> None:
-        self._run = run
+        self.core = run
         self._picture = Picture(run)
         self._has_graph = False
         self._around = around
@@ -142,18 +145,18 @@ class DagActor(Actor):
         around = self._around
         self._scripts = around.scripts(self.context.as_turn(self._script_ended), self.context.as_turn(self.say))
         self._notes.append(f"INTERNAL *** DAGMAN_STARTED {around.ending.dag_id}.0 ***")
-        if self._run.phase is Phase.BEFORE:
+        if self.core.phase is Phase.BEFORE:
             self.tell(Began())
         else:
             self._notes += ["INTERNAL *** RECOVERY_STARTED ***", "INTERNAL *** RECOVERY_FINISHED ***"]
-            self._do(self._run.resume())
+            self._do(self.core.resume())
         self._report_table()
         self.context.set_timer("table", around.table_s or 86400.0)
         self.context.set_timer("report", 0.1)
-        if self._run.phase is Phase.PROVISIONING:
+        if self.core.phase is Phase.PROVISIONING:
             self.context.set_timer("provisioner", around.interval_s)
-        if self._run.dag.dot is not None:
-            self._in_files(around.files.draw(self._run, self.context.now_s()))
+        if self.core.dag.dot is not None:
+            self._in_files(around.files.draw(self.core, self.context.now_s()))
 
     def receive(self, delivery: Delivery) -> None:
         """Timers."""
@@ -187,7 +190,7 @@ class DagActor(Actor):
         if isinstance(event, (Reserved, Submitted)):
             self._node_of[event.cluster] = event.node
         self._is_changed = True
-        self._do(self._run.handle(event))
+        self._do(self.core.handle(event))
         if isinstance(event, Submitted):
             for early in self._early.pop(event.cluster, ()):
                 self._job_event(early)
@@ -218,7 +221,7 @@ class DagActor(Actor):
         node = self._node_of.get(event.cluster)
         if node is None:
             return
-        if self._run.nodes.state(node) is NodeState.SUBMITTING:  # the answer to the submission comes later
+        if self.core.nodes.state(node) is NodeState.SUBMITTING:  # the answer to the submission comes later
             self._early.setdefault(event.cluster, []).append(event)
         elif event.number == JobEventType.JOB_TERMINATED:
             self.tell(JobEnded(node, event.cluster, event.proc, status_of(event)))
@@ -239,7 +242,7 @@ class DagActor(Actor):
                 self.context.set_timer((effect.what, effect.node), effect.delay_s)
             elif isinstance(effect, SaveFile):
                 self._in_files(self._around.files.save, effect.node, rescue_text(
-                    self._run.nodes, self.context.now_s(), resets_retries=True, saves=True))
+                    self.core.nodes, self.context.now_s(), resets_retries=True, saves=True))
             elif isinstance(effect, RunScript):
                 self.context.after_commit(lambda which=effect: self._run_script(which))  # type: ignore[misc]
             elif isinstance(effect, KillScripts):
@@ -253,7 +256,7 @@ class DagActor(Actor):
             self.context.set_timer("submit", 0.0)
 
     def _run_script(self, effect: RunScript) -> None:
-        run, number = self._run, effect.node
+        run, number = self.core, effect.node
         node, script = run.dag.nodes[number], run.nodes.script(number, effect.which)
         if script is None:
             return
@@ -297,7 +300,7 @@ class DagActor(Actor):
         batch: list[Wanted] = []
         while self._wanted and len(batch) < self._around.batch:
             effect = self._wanted.popleft()
-            if self._run.nodes.state(effect.node) is NodeState.SUBMITTING:
+            if self.core.nodes.state(effect.node) is NodeState.SUBMITTING:
                 batch.append(self._wanted_of(effect))
         if batch:
             self._is_submitting = True
@@ -305,7 +308,7 @@ class DagActor(Actor):
             self.context.defer_to_turn(work, lambda result: self._prepared(result, batch))
 
     def _wanted_of(self, effect: Submit) -> Wanted:
-        run, number = self._run, effect.node
+        run, number = self.core, effect.node
         node = run.dag.nodes[number]
         parents = run.dag.parents(number)
         names = ",".join(parents)
@@ -330,14 +333,14 @@ class DagActor(Actor):
             return
         ready: list[Prepared] = []
         for each in result:
-            name = self._run.dag.nodes[each.number].name
+            name = self.core.dag.nodes[each.number].name
             if each.problem:
                 self.say(f"ERROR: submit of node {name} failed: {each.problem}")
                 self.tell(SubmitFailed(each.number, False))
             elif each.there:
                 self.say(f"Node {name} is in the queue already: cluster {each.cluster}")
                 self.tell(Submitted(each.number, each.cluster, each.jobs))
-            elif self._run.nodes.state(each.number) is NodeState.SUBMITTING:
+            elif self.core.nodes.state(each.number) is NodeState.SUBMITTING:
                 self.tell(Reserved(each.number, each.cluster))
                 ready.append(each)
         if ready:
@@ -360,7 +363,7 @@ class DagActor(Actor):
         self._is_submitting = False
         self._again_s = AGAIN_S
         for each, problem in zip(ready, result, strict=True):
-            name = self._run.dag.nodes[each.number].name
+            name = self.core.dag.nodes[each.number].name
             if problem:
                 self.say(f"ERROR: submit of node {name} failed: {problem}")
                 self.tell(SubmitFailed(each.number, True))
@@ -386,8 +389,8 @@ class DagActor(Actor):
 
     def _ask_provisioner(self) -> None:
         """Whether the provisioner is ready; its job's ad is all that says so."""
-        attempt = self._run.nodes.active.get(self._run.dag.provisioner)
-        if self._run.phase is not Phase.PROVISIONING or attempt is None:
+        attempt = self.core.nodes.active.get(self.core.dag.provisioner)
+        if self.core.phase is not Phase.PROVISIONING or attempt is None:
             return
 
         def answered(state: Any) -> None:
@@ -427,35 +430,35 @@ class DagActor(Actor):
         self.context.defer_to_turn(self._around.in_files(function, *arguments), done)
 
     def _note(self, note: Note) -> None:
-        node = self._run.dag.nodes[note.node]
+        node = self.core.dag.nodes[note.node]
         self._notes.append(note)
-        text = spoken(note, node.name, f"{self._run.nodes.attempt_of(note.node)} of {node.retries}")
+        text = spoken(note, node.name, f"{self.core.nodes.attempt_of(note.node)} of {node.retries}")
         if text:
             self.say(text)
 
     def _report_table(self) -> None:
-        for line in table(self._run):
+        for line in table(self.core):
             self.say(line)
 
     def _report(self) -> None:
         """Tell the schedd and the status file how far it is."""
         around, now_s = self._around, self.context.now_s()
         self.context.set_timer("report", around.interval_s)
-        wanted = self._run.dag.status_file
+        wanted = self.core.dag.status_file
         if self._is_changed:
-            told = {**attributes(self._run, now_s), **self._picture.states()}
+            told = {**attributes(self.core, now_s), **self._picture.states()}
             if not self._has_graph:
                 told |= self._picture.graph()
             self.context.defer_to_turn(around.in_schedd(around.submitter.tell_ad, told), self._told)
-            if self._run.dag.dot is not None and self._run.dag.dot.updates:
-                self._in_files(around.files.draw(self._run, now_s))
+            if self.core.dag.dot is not None and self.core.dag.dot.updates:
+                self._in_files(around.files.draw(self.core, now_s))
         self._status_changed |= self._is_changed
         self._is_changed = False
         if wanted is not None and (self._status_changed or wanted.always) and now_s >= self._next_status_s:
             self._next_status_s = now_s + wanted.least_s
             self._status_changed = False
             self._in_files(around.files.write_status,
-                           list(status_file(self._run, now_s, self._next_status_s, is_over=False)))
+                           list(status_file(self.core, now_s, self._next_status_s, is_over=False)))
 
     def _told(self, result: Any) -> None:
         if isinstance(result, Failure):
@@ -470,7 +473,7 @@ class DagActor(Actor):
         self._report_table()
         if effect.services:
             self._with_schedd(lambda: around.submitter.remove(effect.services, "the DAG has ended"), 5)
-        told = {**attributes(self._run, self.context.now_s()), **self._picture.states(), **self._picture.graph()}
+        told = {**attributes(self.core, self.context.now_s()), **self._picture.states(), **self._picture.graph()}
         self._with_schedd(lambda: around.submitter.tell_ad(told), 3)
         ending = attrs.evolve(around.ending, status=effect.status, writes_rescue=effect.rescue)
         # Behind everything that was asked of the schedd before, removals above all.
@@ -479,7 +482,7 @@ class DagActor(Actor):
     def _write_end(self, ending: Ending) -> None:
         self._notes.append(f"INTERNAL *** DAGMAN_FINISHED {ending.status} ***")
         self._flush()
-        work = self._around.in_files(self._around.files.end, self._run, ending, self.context.now_s())
+        work = self._around.in_files(self._around.files.end, self.core, ending, self.context.now_s())
         self.context.defer_to_turn(work, lambda result: self._written(result, ending.status))
 
     def _written(self, result: Any, status: int) -> None:
