@@ -126,6 +126,8 @@ class Users:
         by_place: dict[tuple[str, str], list[Submission]] = {}
         for submission in self._pool.scenario.submissions:
             by_place.setdefault((submission.machine, submission.owner), []).append(submission)
+        for flow in self._pool.scenario.workflows:
+            by_place.setdefault((flow.machine, flow.owner), [])
         for (machine, owner), submissions in by_place.items():
             self.log_in(machine, owner, submissions)
         for number, workflow in enumerate(self._pool.scenario.workflows):
