@@ -74,6 +74,9 @@ def test_a_job_wakes_a_machine_that_sleeps(there: tuple[Wire, Machine, Machine],
                        'requirements = Machine == "sleeper.trio"\nqueue\n')
         until(lambda: packets(heard)[:1] == ["ff" * 6 + mac.replace(":", "") * 16], "the packet that wakes it")
     assert asleep(manager, "MachineLastMatchTime")[0].isdecimal()
+    told = " ".join(manager.tool("condor_q", "-better-analyze").stdout.split())
+    assert "1 slot whose machine sleeps would suit it. sleeper.trio is being woken for waiting jobs" in told
+    assert "1 match, and their machines sleep 0 are able to run your job" in told
     log = manager.dir / "log"
     assert any("sleeper.trio is woken" in path.read_text() for path in log.glob("Rooster*"))
 

@@ -21,6 +21,9 @@ from condor_actors.cores.answers.words import counted, listed, span_text
 __all__ = ["Fits", "PoolFacts", "fits_of", "why_it_waits"]
 
 SHOWN = 3
+_WANTED = "MachineLastMatchTime"
+_LONG_S = 900.0
+"""A machine that was asked for so long ago, and still sleeps, may not wake at all."""
 _AMOUNTS = {
     "memory": ("RequestMemory", "MB of memory", "request_memory"), "cpus": ("RequestCpus", "cores", "request_cpus"),
     "disk": ("RequestDisk", "KB of disk", "request_disk"), "gpus": ("RequestGPUs", "GPUs", "request_gpus"),
@@ -55,12 +58,14 @@ class Fits:
         unwanted: the job does not want them.
         unwilling: they do not want the job.
         taken: both agree, and another user's job or one of this user's runs there.
+        asleep: both agree, and the machine sleeps.
         free: both agree.
     """
 
     unwanted: list[ClassAd] = attrs.field(factory=list)
     unwilling: list[ClassAd] = attrs.field(factory=list)
     taken: list[ClassAd] = attrs.field(factory=list)
+    asleep: list[ClassAd] = attrs.field(factory=list)
     free: list[ClassAd] = attrs.field(factory=list)
 
 
@@ -74,6 +79,8 @@ def fits_of(job: ClassAd, slots: Sequence[ClassAd]) -> Fits:
             fits.unwilling.append(slot)
         elif user_of(slot):
             fits.taken.append(slot)
+        elif slot.get_bool("Offline"):
+            fits.asleep.append(slot)
         else:
             fits.free.append(slot)
     return fits
@@ -97,6 +104,8 @@ def why_it_waits(job: ClassAd, facts: PoolFacts) -> str:
     fits = fits_of(job, facts.slots)
     if fits.free:
         return _nobody_gave_it(job, fits, facts)
+    if fits.asleep:
+        return _asleep(job, fits, facts)
     if fits.taken:
         return _all_taken(job, fits, facts)
     if fits.unwilling:
@@ -202,6 +211,30 @@ def _rank_among(mine: str, users: Counter[str], facts: PoolFacts) -> str:
                 "among the first served when a slot comes free. ")
     better = listed([f"{user} ({facts.priorities[user]:.2f})" for user in waiting[:SHOWN]])
     return f"Your priority is {own:.2f}, and smaller is better: {better} come before you. "
+
+
+# ---- some sleep
+
+
+def _asleep(job: ClassAd, fits: Fits, facts: PoolFacts) -> str:
+    """Machines sleep that would do; whether one of them is being woken, its ad says."""
+    whose = "whose machine sleeps" if len(fits.asleep) == 1 else "whose machines sleep"
+    said = f"{counted(len(fits.asleep), 'slot')} {whose} would suit it"
+    said += ", and every other one runs a job. " if fits.taken else ". "
+    since_s = max(job.get_int("QDate"), job.get_int("EnteredCurrentStatus"))
+    wanted = sorted((slot for slot in fits.asleep if slot.get_int(_WANTED) >= since_s),
+                    key=lambda slot: (-slot.get_int(_WANTED), slot.get_str("Name")))
+    if not wanted:
+        return said + ("None of them has been asked for since it waits: the negotiator asks for one when it finds no "
+                       f"machine that is awake, within {span_text(facts.cycle_s)}.")
+    machines = list(dict.fromkeys(slot.get_str("Machine") or slot.get_str("Name") for slot in wanted))
+    last_s = facts.now_s - wanted[0].get_int(_WANTED)
+    are = "is" if len(machines) == 1 else "are"
+    said += (f"{listed(machines[:SHOWN])} {are} being woken for waiting jobs, asked for {span_text(last_s)} ago: "
+             "the pool's rooster sends the packets (ROOSTER_INTERVAL)")
+    if last_s > _LONG_S:
+        said += ". That takes long: is there a rooster (condor_status -any), and what does its log (RoosterLog) say"
+    return said + "."
 
 
 # ---- some are free

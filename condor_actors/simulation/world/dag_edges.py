@@ -75,7 +75,7 @@ def _keep(lines: list[str], texts: dict[str, str], operation: Any) -> None:
 
 
 class DagJournal(Committer):
-    """The journal of a process: what is appended is on the platter when somebody waits for that."""
+    """The journal of a process: what is appended is on the platter when `wait` returns."""
 
     _kept: DagDisk
 

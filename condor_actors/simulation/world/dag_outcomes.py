@@ -1,4 +1,4 @@
-"""What the parts of a workflow's nodes come to, in a simulation: known beforehand, whoever asks, however often."""
+"""What the parts of a workflow's nodes come to, in a simulation: known beforehand, and always the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from random import Random
 __all__ = ["MENDED", "Outcomes"]
 
 MENDED = 3
-"""From this run of a workflow on, nothing fails: somebody has mended it."""
+"""From this run of a workflow on, nothing fails: its user has mended it."""
 DEFERRED = 9
 
 

@@ -40,12 +40,13 @@ _WHY_NOT: dict[int, str] = {
 
 @attrs.define
 class Verdict:
-    """What became of one job on all slots: how many refuse, are busy, or could run it."""
+    """What became of one job on all slots: how many refuse, are busy, sleep, or could run it."""
 
     job_refuses: int = 0
     slot_refuses: int = 0
     runs_mine: int = 0
     runs_others: int = 0
+    asleep: int = 0
     available: int = 0
 
 
@@ -136,7 +137,9 @@ def _verdict(job: ClassAd, slots: Sequence[ClassAd]) -> tuple[Verdict, list[Clas
         else:
             matching.append(slot)
             user = slot.get_str("RemoteOwner") or slot.get_str("RemoteUser")
-            if not user:
+            if not user and slot.get_bool("Offline"):
+                verdict.asleep += 1
+            elif not user:
                 verdict.available += 1
             elif user.partition("@")[0] == job.get_str("Owner"):
                 verdict.runs_mine += 1
@@ -166,7 +169,8 @@ def _job(job: ClassAd, slots: list[ClassAd], is_verbose: bool) -> Iterator[str]:
         f"  {verdict.slot_refuses:>5} reject your job because of their own requirements\n"
         f"  {verdict.runs_mine:>5} match and are already running your jobs\n"
         f"  {verdict.runs_others:>5} match but are serving other users\n"
-        f"  {verdict.available:>5} are able to run your job\n\n"
+        + (f"  {verdict.asleep:>5} match, and their machines sleep\n" if verdict.asleep else "")
+        + f"  {verdict.available:>5} are able to run your job\n\n"
     )
     if not matching:
         yield _advice(tallies, refusing, job, len(slots))

@@ -85,3 +85,23 @@ def test_starts_that_failed() -> None:
 
 def test_a_time_of_its_own() -> None:
     assert "waits for its time" in said(job(DeferralTime=int(NOW_S) + 4000), slot())
+
+
+def test_machines_that_sleep_and_are_being_woken() -> None:
+    sleeps = {"Offline": True}
+    text = said(job(), slot(**sleeps))
+    assert "1 slot whose machine sleeps would suit it. None of them has been asked for since it waits" in text
+    asked = slot(**sleeps, MachineLastMatchTime=int(NOW_S) - 60, Machine="lab2", Name="slot1@lab2")
+    text = said(job(), slot(**sleeps), asked, slot(State="Claimed", RemoteOwner="bob@dom"))
+    assert "2 slots whose machines sleep would suit it, and every other one runs a job" in text
+    assert "lab2 is being woken for waiting jobs, asked for 1 minute ago" in text
+    assert "is there a rooster" not in text
+
+
+def test_a_machine_that_is_asked_for_and_does_not_wake() -> None:
+    waits = job(QDate=int(NOW_S) - 9000, EnteredCurrentStatus=int(NOW_S) - 9000)
+    assert "is there a rooster" in said(waits, slot(Offline=True, MachineLastMatchTime=int(NOW_S) - 3600))
+
+
+def test_a_machine_that_is_awake_counts_before_those_that_sleep() -> None:
+    assert "is free; the negotiator has not looked" in said(job(), slot(), slot(Offline=True))
