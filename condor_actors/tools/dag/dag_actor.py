@@ -61,6 +61,7 @@ from condor_actors.tools.dag.log_tail import status_of
 from condor_actors.tools.dag.node_description import folder_of
 from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
 from condor_actors.tools.dag.script_runner import ScriptRunner, words_of
+from condor_actors.tools.dag.state_log import RECOVERS
 from condor_actors.tools.dag.submitter import SCHEDD_AWAY, Prepared, Submitter, Wanted
 from condor_actors.userlog.reader import Event
 from condor_actors.wire.errors import RequestRefused
@@ -148,7 +149,7 @@ class DagActor(Actor):
         if self.core.phase is Phase.BEFORE:
             self.tell(Began())
         else:
-            self._notes += ["INTERNAL *** RECOVERY_STARTED ***", "INTERNAL *** RECOVERY_FINISHED ***"]
+            self._notes += [RECOVERS, "INTERNAL *** RECOVERY_FINISHED ***"]
             self._do(self.core.resume())
         self._report_table()
         self.context.set_timer("table", around.table_s or 86400.0)

@@ -18,12 +18,11 @@ from condor_actors.dag.rescue import newest_rescue, rescue_text
 from condor_actors.dag.run_effects import Note
 from condor_actors.durable import open_beside, sync_folder
 from condor_actors.tools.dag.dag_files import DagFiles, open_own, read_text
+from condor_actors.tools.dag.state_log import StateLog
 
 __all__ = ["Ending", "RunFiles", "replace_file"]
 
 OLDER = (".old", ".older")
-WITHOUT_JOB = frozenset({"PRE_SCRIPT_STARTED", "PRE_SCRIPT_SUCCESS", "PRE_SCRIPT_FAILURE", "SUBMIT_FAILURE"})
-KEPT_FOR_PEOPLE = frozenset({"RETRY", "NODE_DONE", "NODE_FAILED", "PRE_SKIP"})
 
 
 @attrs.frozen(kw_only=True)
@@ -57,7 +56,7 @@ class RunFiles:
         self._files = files
         self._out = out
         self._drawings = 0
-        self._sequence: dict[int, int] = {}
+        self._states = StateLog(dag, dag.jobstate_log, os.getcwd())
 
     def say(self, lines: Sequence[str]) -> None:
         """Add lines to dagman.out."""
@@ -66,21 +65,7 @@ class RunFiles:
     def tell_states(self, now_s: float, notes: Sequence[Note | str]) -> None:
         """Add lines to the job state log: of nodes, or as they are."""
         if self._dag.jobstate_log:
-            _append(self._dag.jobstate_log, [line for note in notes if (line := self._state_line(now_s, note))])
-
-    def _state_line(self, now_s: float, note: Note | str) -> str:
-        if isinstance(note, str):
-            return f"{int(now_s)} {note}"
-        if note.what in KEPT_FOR_PEOPLE:
-            return ""
-        begins = "SUBMIT" if self._dag.nodes[note.node].pre is None else "PRE_SCRIPT_STARTED"
-        if note.what == begins:
-            self._sequence[note.node] = self._sequence.get(note.node, 0) + 1
-        job = "-" if note.what in WITHOUT_JOB or not note.cluster else f"{note.cluster}.{note.proc}"
-        if note.what in ("JOB_SUCCESS", "JOB_FAILURE"):
-            job = str(note.status)
-        name, sequence = self._dag.nodes[note.node].name, self._sequence.get(note.node, 1)
-        return f"{int(now_s)} {name} {note.what} {job} - - {sequence}"
+            _append(self._dag.jobstate_log, self._states.lines(now_s, notes))
 
     def write_status(self, pieces: Sequence[str]) -> None:
         """Write the status file anew."""
