@@ -43,6 +43,12 @@ class OutputNames:
         return any(path == name or path.startswith(f"{name}/") or name.startswith(f"{path}/") for name in self._names)
 
 
+    def hide(self, path: str) -> bool:
+        """Whether it has a name that the job does not say, with a dot before it: none that is to come into the home
+        directory itself, where to write such a file is to run programs as its owner."""
+        return self.are_open and path.startswith(".") and path != STARTER_LOG
+
+
 def _at_home(name: str, keeps: bool) -> str:
     """What a named output is called at home; empty: all of a folder, under its own names."""
     if keeps and not name.startswith("/"):

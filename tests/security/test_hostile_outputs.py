@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,9 @@ from condor_actors.cores.output_names import OutputNames
 from condor_actors.daemons.shadow.output_files import OutputPlaces, write_pieces
 from condor_actors.daemons.shadow.output_transfer import _place
 from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.spool import ListSpool, SpoolBytes, SpoolListing
+from condor_actors.tools.lib.progress import CopyProgress
+from condor_actors.tools.lib.retrieval import _fetch_job
 from condor_actors.transfer.manifest import BadManifest, digest_bytes
 
 KEY = b"ssh-ed25519 of the machine's\n"
@@ -62,6 +66,27 @@ def test_nothing_that_a_shell_runs_comes_into_a_home_directory_unless_it_is_name
     assert brought(below, job, sent(".state")) == []
     assert brought(tmp_path, {"TransferOutput": ".bashrc"}, sent(".bashrc")) == []
     assert files_of(tmp_path) == {"result", ".bashrc", "work/.state"}
+
+
+class Spool:
+    """A schedd with files that a machine has sent for a job."""
+
+    def __init__(self, iwd: Path, *names: str) -> None:
+        self.listing = SpoolListing(iwd=str(iwd), files=tuple((name, len(KEY), 0o644) for name in names))
+
+    def ask(self, question: Any) -> Any:
+        return self.listing if isinstance(question, ListSpool) else SpoolBytes(data=KEY)
+
+
+def test_nor_does_it_by_way_of_a_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                       capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    there: Any = Spool(tmp_path, "result", ".bashrc")
+    _fetch_job(there, ClassAd({"ClusterId": 1}), CopyProgress("fetched"))
+    assert files_of(tmp_path) == {"result"}
+    assert ".bashrc of job 1.0 is left in the spool" in capsys.readouterr().err
+    _fetch_job(there, ClassAd({"ClusterId": 1, "TransferOutput": "result,.bashrc"}), CopyProgress("fetched"))
+    assert files_of(tmp_path) == {"result", ".bashrc"}
 
 
 def test_pieces_of_output_go_to_output_and_error(tmp_path: Path) -> None:

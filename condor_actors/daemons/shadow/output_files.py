@@ -93,24 +93,24 @@ class OutputPlaces:
     def split(self, entries: Sequence[FileEntry]) -> tuple[list[FileEntry], list[str]]:
         """Which entries come home, and the paths of those that do not.  Looks at the disk.
 
-        Into the home directory itself come no files with a dot before their names that the job has not named: to
-        write there is to run programs as its owner.
-
         Raises:
             BadManifest: one is no output of the job.
         """
         for entry in entries:
             if not self._names.have(entry.path):
                 raise BadManifest(f"the machine sent {entry.path[:200]!r}, which is no output of the job")
-        home = os.environ.get("HOME", "")
-        try:
-            touching(self._base)
-            if not self._names.are_open or not home or not os.path.samefile(self._base, home):
-                return list(entries), []
-        except OSError:
-            return list(entries), []
-        left = [entry.path for entry in entries if entry.path.startswith(".") and entry.path != STARTER_LOG]
+        left = [entry.path for entry in entries if self.stays_away(entry.path)]
         return [entry for entry in entries if entry.path not in left], left
+
+    def stays_away(self, path: str) -> bool:
+        """Whether an output is one that does not come into its owner's home directory.  Looks at the disk."""
+        home = os.environ.get("HOME", "")
+        if not home or not self._names.hide(path):
+            return False
+        touching(self._base)
+        with contextlib.suppress(OSError):
+            return os.path.samefile(self._base, home)
+        return False
 
     @staticmethod
     def _stream(name: str, folder: str) -> str | None:

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.output_destinations import remaps_of
+from condor_actors.cores.output_names import OutputNames
 from condor_actors.durable import open_beside
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.spool import ListSpool, ReadSpool
@@ -52,9 +54,14 @@ def _fetch_job(there: Schedd, ad: ClassAd, progress: CopyProgress) -> None:
     cluster, proc = ad.get_int("ClusterId"), ad.get_int("ProcId")
     listing = there.ask(ListSpool(cluster_id=cluster, proc_id=proc))
     remaps = remaps_of(ad.get_str("TransferOutputRemaps") or ad.get_str("SUBMIT_TransferOutputRemaps"))
-    mine = sent_names(ad)
+    mine, names = sent_names(ad), OutputNames(ad)
+    is_home = os.path.isdir(listing.iwd) and os.path.realpath(listing.iwd) == os.path.realpath(os.path.expanduser("~"))
     for name, size, mode in listing.files:
         if name in mine or name.partition("/")[0] in mine:
+            continue
+        if is_home and names.hide(name):
+            print(f"WARNING: {name} of job {cluster}.{proc} is left in the spool: {listing.iwd} is your home "
+                  "directory, and the job does not name the file in transfer_output_files", file=sys.stderr)
             continue
         target = os.path.join(listing.iwd, remaps.get(name, name))
         if os.path.isabs(name) or ".." in name.split("/"):

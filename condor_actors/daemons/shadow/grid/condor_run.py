@@ -281,7 +281,7 @@ class CondorRun:
             raise FileTrouble(f"the output has more than max_transfer_output_mb = {most_mb}")
         for name, size, mode in files:
             place = places.of(name)
-            if place is None:
+            if place is None or places.stays_away(name):
                 continue
             try:
                 touching(place)
