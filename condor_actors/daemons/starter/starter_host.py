@@ -89,7 +89,7 @@ class StarterHostDaemon:
             images=ImageStore(self.root.path, config.integer("CONTAINER_IMAGE_CACHE") << 20),
             tell_span=world.tell_span)
         self._history = RunHistory(run_history_settings(config), world.log)
-        if world.host is None:  # this machine, and no simulated one
+        if isinstance(self.host, RunHost):  # this machine, and no simulated one
             self.edges.run_over = self._history.run_over
         self.claims: dict[str, ActiveClaim] = {}
 
