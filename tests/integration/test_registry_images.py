@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
 import json
@@ -18,7 +19,7 @@ import pytest
 from condor_actors.machine.containers.probe import containers_work
 from tests.harness.images import packed, root_folder
 from tests.harness.registry import Hostile, Image, hostile_registry, made_image, push, real_registry
-from tests.harness.registry_logins import PASSWORD, logins, token_server
+from tests.harness.registry_logins import PASSWORD, USER, logins, token_server
 from tests.harness.sif import sif, squashfs
 from tests.harness.user_pool import user_pool
 from tests.pool_fixture import PersonalPool, fresh_folder, until
@@ -160,6 +161,10 @@ def test_a_private_image_is_fetched_with_what_its_owners_login_is_worth(
         assert f"the registry does not give {host}/group/private to alice" in job["HoldReason"]
         assert job["HoldReasonCode"] == 35
         pool.run("condor_rm", str(cluster))
+        words = [word.encode() for each in (PASSWORD, f"{USER}:{PASSWORD}", f"{USER}:wrong", "Bearer eyJ")
+                 for word in (each, base64.b64encode(each.encode()).decode().rstrip("="))]
+        files = [path for path in pool.dir.rglob("*") if path.is_file()]
+        assert [path for path in files if any(word in path.read_bytes() for word in words)] == []
 
 
 def test_an_image_that_apptainer_has_pushed(pool: PersonalPool, registry: str, tmp_path: Path) -> None:
