@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.output_names import OutputNames
 from condor_actors.daemons.shadow.output_files import OutputPlaces, write_pieces
 from condor_actors.daemons.shadow.output_transfer import _place
+from condor_actors.daemons.shadow.url_signer import sign_uploads
 from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.run import SignUploads
 from condor_actors.messages.spool import ListSpool, SpoolBytes, SpoolListing
 from condor_actors.tools.lib.progress import CopyProgress
 from condor_actors.tools.lib.retrieval import _fetch_job
@@ -95,6 +98,18 @@ def test_pieces_of_output_go_to_output_and_error(tmp_path: Path) -> None:
               ("_condor_stdout", 0, KEY), (str(tmp_path / "other"), 0, KEY)]
     assert [path for path, _ in write_pieces(places, pieces)] == [each[0] for each in pieces[2:]]
     assert files_of(tmp_path) == {"out", "err"}
+
+
+@pytest.mark.parametrize("path", ["other", "../other", "results/x"])
+def test_no_url_is_signed_for_what_is_no_output(path: str) -> None:
+    """With one it would write any object beside the job's, with the owner's keys."""
+    said: list[Any] = []
+    job = ClassAd({"TransferOutput": "result", "OutputDestination": "s3://store/bucket/prefix/"})
+    shadow: Any = SimpleNamespace(context=SimpleNamespace(reply=lambda _, answer: said.append(answer)),
+                                  core=SimpleNamespace(order=SimpleNamespace(run_id="1.0#1"), state=None, job=job))
+    question: Any = SimpleNamespace(message=SignUploads(run_id="1.0#1", paths=("result", path)))
+    sign_uploads(shadow, question)
+    assert [(answer.code, path in answer.text) for answer in said] == [("invalid", True)]
 
 
 @pytest.mark.parametrize(("job", "path"), [

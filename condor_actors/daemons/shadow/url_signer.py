@@ -14,6 +14,7 @@ from condor_actors.actors.workers import NoAnswer, open_plain, touching
 from condor_actors.classads import ClassAd
 from condor_actors.cores.object_store import AccessKeys, BadObject, is_object, signed_url
 from condor_actors.cores.output_destinations import OutputUrls
+from condor_actors.cores.output_names import OutputNames
 from condor_actors.cores.shadow.shadow_events import ShadowState
 from condor_actors.daemons.shadow.file_trouble import FileTrouble, file_trouble
 from condor_actors.messages.envelope import Delivery, Refused
@@ -104,10 +105,11 @@ def sign_uploads(shadow: Shadow, question: Delivery) -> None:
     if asked.run_id != core.order.run_id or core.state is ShadowState.ENDED:
         context.reply(question, Refused(code="invalid", text="the run is over, or another's"))
         return
-    destinations = OutputUrls(core.job)
+    destinations, names = OutputUrls(core.job), OutputNames(core.job)
     try:
         for path in asked.paths:
-            check_path(path)
+            if not names.have(check_path(path)):
+                raise BadManifest(f"{path[:200]!r} is no output of the job")
     except BadManifest as error:
         context.reply(question, Refused(code="invalid", text=str(error)))
         return
