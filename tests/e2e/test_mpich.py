@@ -1,0 +1,37 @@
+"""MPICH, the real one, in a gang: its proxies are started over the gang's own channels."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_vanilla import folder
+from tests.pool_fixture import PersonalPool
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TALKS = 'printf "%s of %s in %s\\n" "$_CONDOR_PROCNO" "$_CONDOR_NPROCS" "$PWD" >&2; exec ./ring\n'
+
+
+@pytest.mark.skipif(not shutil.which("mpicc.mpich") or not shutil.which("mpiexec.hydra"),
+                    reason="MPICH is not installed")
+def test_a_token_goes_round_all_nodes_each_with_its_own_variables(pool: PersonalPool) -> None:
+    here = folder(pool, "mpich")
+    for name in ("mpich/mpich-gang", "openmpi/ring.c"):
+        shutil.copy(EXAMPLES / name, here)
+    subprocess.run(["mpicc.mpich", "ring.c", "-o", "ring"], cwd=here, check=True)
+    (here / "talks").write_text("#!/bin/sh\n" + TALKS)
+    (here / "talks").chmod(0o755)
+    text = (EXAMPLES / "mpich/ring.sub").read_text().replace("machine_count         = 3", "machine_count = 2")
+    text = text.replace("= ./ring", "= ./talks").replace("= ring\n", "= ring, talks\n")
+    cluster = pool.submit(f"initialdir = {here}\n{text}")
+    pool.wait(str(here / "ring.log"))
+    errors = (here / "ring.err.0").read_text()
+    assert (here / "ring.out.0").read_text() == "token 4 of 2\n", errors
+    said = sorted(line.partition(" in ") for line in errors.splitlines() if " of 2 in " in line)
+    assert [number for number, _, _ in said] == ["0 of 2", "1 of 2"], errors
+    assert said[0][2] != said[1][2]
+    (ad,) = pool.history(str(cluster))
+    assert ad["ExitCode"] == 0
