@@ -101,7 +101,19 @@ def test_messages_arrive_once_though_the_shadows_are_killed(own_pool: PersonalPo
 C_MEMBER = r"""
 #include "condor_gang.h"
 
+static char large[CONDOR_GANG_MOST_BYTES + 1], there[CONDOR_GANG_MOST_BYTES];
+
+static void fill(void) {
+    for (size_t at = 0; at < sizeof large; at++)
+        large[at] = (char)(at * 7 + at / 251);
+}
+
+static int is_large(long length) {
+    return length == (long)sizeof there && memcmp(large, there, sizeof there) == 0;
+}
+
 int main(void) {
+    fill();
     struct condor_gang gang;
     char text[64] = "", from[CONDOR_GANG_MOST_NAME + 20] = "";
     if (condor_gang_open(&gang))
@@ -114,8 +126,22 @@ int main(void) {
         return 5;
     if (condor_gang_barrier(&gang, "met", 60))
         return 6;
-    if (gang.number == 1)
+    if (gang.number == 1) {
+        if (condor_gang_send(&gang, "large", large, sizeof large, 60) != CONDOR_GANG_TOO_BIG ||
+            condor_gang_put(&gang, "large", large, sizeof large) != CONDOR_GANG_TOO_BIG)
+            return 9;
+        if (condor_gang_put(&gang, "large", large, sizeof there) ||
+            condor_gang_send(&gang, "large", large, sizeof there, 60))
+            return 10;
         return condor_gang_send(&gang, "b", "hello", 5, 60) ? 7 : 0;
+    }
+    if (condor_gang_wait(&gang, "large", text, sizeof text, 60) != CONDOR_GANG_TOO_BIG)
+        return 11;
+    if (!is_large(condor_gang_get(&gang, "large", there, sizeof there)))
+        return 12;
+    memset(there, 0, sizeof there);
+    if (!is_large(condor_gang_receive(&gang, "large", there, sizeof there, NULL, 60)))
+        return 13;
     long length = condor_gang_receive(&gang, "a b", text, sizeof text, from, 60);
     printf("%d of %d: %.*s from %s\n", gang.number, gang.size, (int)length, text, from);
     return length == 5 ? 0 : 8;
