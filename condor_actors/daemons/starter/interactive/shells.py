@@ -227,7 +227,7 @@ class Shell:
         self._run.context.tell(self._run.shadow, message)
 
     def _failed(self, reason: str) -> None:
-        self._told(ShellData(shell_id=self._id, data=f"{reason}\r\n".encode(), exit_code=126))
+        self._told(ShellData(shell_id=self._id, data=f"{reason}\r\n".encode(errors="replace"), exit_code=126))
         self._close()
         self._gone()
 
