@@ -11,8 +11,10 @@ import posixpath
 from condor_actors.classads import ClassAd
 from condor_actors.cores.output_destinations import STARTER_LOG, STDERR, STDOUT
 
-__all__ = ["OutputNames"]
+__all__ = ["SENT", "OutputNames"]
 
+SENT = frozenset({"condor_exec.exe", "_condor_stdin"})
+"""The program and its input, as they are called in a sandbox: they do not come back as something else."""
 ALWAYS = frozenset({STDOUT, STDERR, STARTER_LOG})
 
 
@@ -39,7 +41,7 @@ class OutputNames:
         if path in ALWAYS or (self._lists and path.partition("/")[0] == self._lists):
             return True
         if self.are_open:
-            return self._is_named or "/" not in path
+            return path not in SENT and (self._is_named or "/" not in path)
         return any(path == name or path.startswith(f"{name}/") or name.startswith(f"{path}/") for name in self._names)
 
 

@@ -71,6 +71,18 @@ def test_nothing_that_a_shell_runs_comes_into_a_home_directory_unless_it_is_name
     assert files_of(tmp_path) == {"result", ".bashrc", "work/.state"}
 
 
+@pytest.mark.parametrize("path", ["condor_exec.exe", "_condor_stdin"])
+def test_no_other_program_or_input_goes_to_the_next_machine(tmp_path: Path, path: str) -> None:
+    """Not with what an evicted run leaves, nor with a checkpoint: the machine may be revoked by then."""
+    job = ClassAd({"Iwd": str(tmp_path)})
+    part = tmp_path / "kept"
+    with pytest.raises(BadManifest, match="for the next run"):
+        _place([sent("state"), sent(path)], OutputPlaces(job, str(part)), str(part))
+    with pytest.raises(BadManifest, match="no output of the job"):
+        brought(tmp_path, {}, sent(path))
+    assert files_of(tmp_path) == set()
+
+
 class Spool:
     """A schedd with files that a machine has sent for a job."""
 

@@ -15,6 +15,7 @@ import attrs
 from twisted.internet.defer import DeferredList
 from twisted.python.failure import Failure
 
+from condor_actors.cores.output_names import SENT
 from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome, KeepCheckpoint
 from condor_actors.cores.shadow.shadow_events import (
     BringOutputs,
@@ -174,6 +175,8 @@ def _place(entries: Sequence[FileEntry], places: OutputPlaces, part: str) -> tup
         BadManifest, FileTrouble, OSError: it cannot be done.
     """
     check_manifest(entries)
+    if part and (sent := SENT & {entry.path for entry in entries}):
+        raise BadManifest(f"the machine sent {min(sent)} for the next run, which is not of this one's making")
     if part:
         shutil.rmtree(part, ignore_errors=True)
         os.makedirs(part, exist_ok=True)
