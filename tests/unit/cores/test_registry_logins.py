@@ -17,7 +17,8 @@ def auth(user: str, password: str = "word") -> dict[str, str]:
 
 FILE = json.dumps({"auths": {
     "https://index.docker.io/v1/": auth("hub"), "registry.example:5000": auth("all", "with:colon"),
-    "registry.example:5000/group": auth("group"), "https://old.example/v2/": auth("old"), "empty.example": {},
+    "registry.example:5000/group": auth("group"), "registry.example:5000/group/inner": auth("inner"),
+    "https://old.example/v2/": auth("old"), "empty.example": {},
     "token.example": {**auth("me", ""), "identitytoken": "refresh"}, "plain.example": {
         "username": "bob", "password": "pass"},
     "helped.example": {}}, "credHelpers": {"helped.example": "secretservice"}}).encode()
@@ -27,6 +28,8 @@ FILE = json.dumps({"auths": {
     ("debian", Login(user="hub", password="word")), ("alice/tool", Login(user="hub", password="word")),
     ("registry.example:5000/tool", Login(user="all", password="with:colon")),
     ("registry.example:5000/group/tool:1", Login(user="group", password="word")),
+    ("registry.example:5000/group/inner/tool", Login(user="inner", password="word")),
+    ("registry.example:5000/group/inner", Login(user="inner", password="word")),
     ("registry.example:5000/groups/tool", Login(user="all", password="with:colon")),
     ("registry.example/tool", None), ("old.example/x", Login(user="old", password="word")), ("empty.example/x", None),
     ("token.example/x", Login(user="me", identity_token="refresh")),
