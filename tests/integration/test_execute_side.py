@@ -71,6 +71,10 @@ def pool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     made.stop()
 
 
+HOWEVER_TRACKED = pytest.mark.parametrize("pool", ["cgroups"], indirect=True)
+"""Of what is the same however a job's processes are tracked."""
+
+
 def test_nothing_of_the_process_tree_outlives_the_job(pool: PersonalPool) -> None:
     assert len(run(pool, "tree", ESCAPES).split()) == 4
     until(lambda: not sleepers() or None, "all of them gone")
@@ -87,6 +91,7 @@ def test_a_removed_job_takes_its_tree_along(pool: PersonalPool) -> None:
     until(lambda: not pool.scratch() or None, "scratch directories freed")
 
 
+@HOWEVER_TRACKED
 def test_environment_and_scratch(pool: PersonalPool) -> None:
     text = run(pool, "env", "env; pwd; cat $_CONDOR_MACHINE_AD; cat $_CONDOR_JOB_AD", 'environment = "A=1 B=\'x y\'"')
     lines = text.splitlines()
@@ -117,6 +122,7 @@ def test_what_a_job_leaves_in_the_machines_folders_goes_with_it(pool: PersonalPo
     assert not any(path.exists() for path in left)
 
 
+@HOWEVER_TRACKED
 def test_new_and_changed_files_come_home(pool: PersonalPool) -> None:
     (pool.work / "in.txt").write_text("old\n")
     (pool.work / "same.txt").write_text("same\n")
@@ -127,6 +133,7 @@ def test_new_and_changed_files_come_home(pool: PersonalPool) -> None:
     assert not (pool.work / "d").exists()
 
 
+@HOWEVER_TRACKED
 def test_named_directories_and_large_files(pool: PersonalPool) -> None:
     run(pool, "named", "mkdir -p d/e; echo x > d/e/x; head -c 3000000 /dev/zero > big; echo no > other",
         "transfer_output_files = d, big")
@@ -135,6 +142,7 @@ def test_named_directories_and_large_files(pool: PersonalPool) -> None:
     assert not (pool.work / "other").exists()
 
 
+@HOWEVER_TRACKED
 def test_a_missing_output_is_a_hold(pool: PersonalPool) -> None:
     cluster = pool.submit(script("missing", "true", "transfer_output_files = never_made"))
     code, reason = hold_of(pool, cluster)
@@ -142,6 +150,7 @@ def test_a_missing_output_is_a_hold(pool: PersonalPool) -> None:
     assert "never_made" in reason
 
 
+@HOWEVER_TRACKED
 def test_a_program_that_cannot_be_executed_is_a_hold(pool: PersonalPool) -> None:
     cluster = pool.submit("executable = /no/such/program\ntransfer_executable = false\nlog = x.log\nqueue\n")
     code, reason = hold_of(pool, cluster)
@@ -188,6 +197,7 @@ def test_suspended_jobs_stand_still(pool: PersonalPool) -> None:
     pool.run("condor_rm", str(cluster))
 
 
+@HOWEVER_TRACKED
 def test_a_drained_machine_runs_nothing_until_it_is_back(pool: PersonalPool) -> None:
     pool.run("condor_drain", "-fast", pool.run("condor_status", "-af", "Machine").split()[0])
     until(lambda: set(pool.run("condor_status", "-af", "State").split()) == {"Drained"} or None, "all drained")
@@ -198,6 +208,7 @@ def test_a_drained_machine_runs_nothing_until_it_is_back(pool: PersonalPool) -> 
     assert cluster
 
 
+@HOWEVER_TRACKED
 def test_urls_are_fetched_here(pool: PersonalPool) -> None:
     source = Path("/tmp") / f"condor-url-{os.getpid()}"
     source.write_text("by url\n")
@@ -208,14 +219,16 @@ def test_urls_are_fetched_here(pool: PersonalPool) -> None:
     assert text == "by url\n"
 
 
+@HOWEVER_TRACKED
 def test_memory_beyond_the_request_is_a_hold(pool: PersonalPool) -> None:
-    if "USE_CGROUPS" in (pool.folder / "extra.config").read_text() or os.geteuid() != 0:
+    if os.geteuid() != 0:
         pytest.skip("memory is limited by control groups only")
     cluster = pool.submit(script("hog", "head -c 400000000 /dev/zero | tail -c 390000000 > /dev/null"))
     code, reason = hold_of(pool, cluster)
     assert code == 34, reason
 
 
+@HOWEVER_TRACKED
 def test_the_machines_ad_says_who_uses_it(pool: PersonalPool) -> None:
     cluster = pool.submit(script("used", "while [ ! -e go ]; do sleep 0.1; done"))
     pool.until_status(f"{cluster}.0", 2)

@@ -16,7 +16,7 @@ from tests.conformance.classads.engines import theirs
 
 HERE = Path(__file__).parent
 EXAMPLES = [json.loads(line) for line in (HERE / "examples.jsonl").read_text(encoding="utf-8").splitlines()]
-COUNT = int(os.environ.get("CLASSAD_EXPRESSIONS", "20000"))
+COUNT = int(os.environ.get("CLASSAD_EXPRESSIONS", "5000"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["expr"])

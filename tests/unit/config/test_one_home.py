@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,11 +27,28 @@ TEXTS = {Kind.TEXT, Kind.PATH, Kind.WORDS, Kind.CHOICE, Kind.EXPRESSION}
 """Kinds of which 0 is no value, so that nothing but "not set" can stand before an ``or``."""
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    """Name and tree of every module but the table's and the language's own."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if path.parent.name != "parameters":
-            yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text(), str(path))
+READS = re.compile(r"\(\s*[\"'][A-Z][A-Z0-9_]{2,}[\"']")
+"""What a module says that reads a parameter."""
+
+
+@cache
+def texts() -> dict[str, str]:
+    """Name and text of every module but the table's and the language's own."""
+    return {str(path.relative_to(PACKAGE)): path.read_text() for path in sorted(PACKAGE.rglob("*.py"))
+            if path.parent.name != "parameters"}
+
+
+@cache
+def tree(place: str) -> ast.Module:
+    """The tree of a module."""
+    return ast.parse(texts()[place], place)
+
+
+def modules(saying: re.Pattern[str]) -> Iterator[tuple[str, ast.Module]]:
+    """Name and tree of every module that says something; the trees are what costs."""
+    for place, text in texts().items():
+        if saying.search(text):
+            yield place, tree(place)
 
 
 def parameter_read(node: ast.AST) -> str:
@@ -64,10 +82,11 @@ def second_defaults(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, parameter_read(node)
 
 
-def settings_with_values(trees: list[tuple[str, ast.Module]]) -> Iterator[str]:
+def settings_with_values(classes: Iterable[tuple[str, ast.Module]], trees: Iterable[tuple[str, ast.Module]]
+                         ) -> Iterator[str]:
     """Fields that are filled from the configuration somewhere, and have a value of their own in their class."""
     own = {}
-    for place, tree in trees:
+    for place, tree in classes:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 own[node.name] = (place, {
@@ -88,14 +107,13 @@ def settings_with_values(trees: list[tuple[str, ast.Module]]) -> Iterator[str]:
 
 
 def test_every_parameter_is_declared() -> None:
-    wrong = [f"{place}:{line} {name}" for place, tree in modules() for line, name in undeclared(tree)]
+    wrong = [f"{place}:{line} {name}" for place, tree in modules(READS) for line, name in undeclared(tree)]
     assert not wrong, "give these a row in condor_actors/config/parameters:\n" + "\n".join(wrong)
 
 
 def test_only_the_table_has_defaults() -> None:
-    trees = list(modules())
-    wrong = [f"{place}:{line} {name}" for place, tree in trees for line, name in second_defaults(tree)]
-    wrong += settings_with_values(trees)
+    wrong = [f"{place}:{line} {name}" for place, tree in modules(READS) for line, name in second_defaults(tree)]
+    wrong += settings_with_values(modules(re.compile(r"\bclass ")), modules(READS))
     assert not wrong, "the default belongs into the table alone:\n" + "\n".join(wrong)
 
 
@@ -109,8 +127,8 @@ def test_a_second_default_is_seen(bad: str) -> None:
 
 def test_an_undeclared_name_is_seen() -> None:
     assert list(undeclared(ast.parse('config.text("NO_SUCH_PARAMETER")'))) == [(1, "NO_SUCH_PARAMETER")]
-    [found] = settings_with_values([("a.py", ast.parse(
-        'class S:\n    most: int = 5\n\n\nS(most=config.integer("MAX_JOBS_RUNNING"))'))])
+    trees = [("a.py", ast.parse('class S:\n    most: int = 5\n\n\nS(most=config.integer("MAX_JOBS_RUNNING"))'))]
+    [found] = settings_with_values(trees, trees)
     assert "S.most" in found
 
 
@@ -144,6 +162,7 @@ def placed_by_hand(tree: ast.AST) -> Iterator[int]:
 
 
 def test_errors_of_settings_are_made_in_one_place() -> None:
-    assert [f"{place}:{line}" for place, tree in modules() for line in placed_by_hand(tree)] == []
+    assert [f"{place}:{line}" for place, tree in modules(re.compile("ConfigError"))
+            for line in placed_by_hand(tree)] == []
     wrong = "def f(config):\n    file, line = config.where('LOG')\n    raise ConfigError('no', file=file, line=line)\n"
     assert list(placed_by_hand(ast.parse(wrong))) == [3]
