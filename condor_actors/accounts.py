@@ -12,17 +12,18 @@ This is the only module that asks the database.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import errno
-import grp
 import os
 import pwd
-import threading
 import time
+from _thread import allocate_lock, get_ident
 from collections.abc import Callable
 
-import attrs
+from condor_actors import records
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    import threading
 
 __all__ = ["Entry", "NotYet", "UserDatabase", "group_named", "groups_of", "impatient", "named", "numbered", "own_name"]
 
@@ -38,7 +39,6 @@ MOST_ASKED_BY_STRANGERS = 2
 MOST_KNOWN = 4096
 MOST_GROUPS = 65_536
 
-_libc = ctypes.CDLL(None)
 
 
 class NotYet(OSError):
@@ -48,7 +48,7 @@ class NotYet(OSError):
         super().__init__(errno.EAGAIN, f"the user database does not answer about {what}; it was asked again")
 
 
-@attrs.frozen
+@records.frozen
 class Entry:
     """A user.
 
@@ -81,6 +81,8 @@ def _ask_number(uid: int) -> Entry | None:
 
 
 def _ask_group(name: str) -> int | None:
+    import grp
+
     try:
         return grp.getgrnam(name).gr_gid
     except (KeyError, ValueError):
@@ -89,24 +91,27 @@ def _ask_group(name: str) -> int | None:
 
 def _ask_groups(key: tuple[str, int]) -> tuple[int, ...]:
     """By the C library itself: ``os.getgrouplist`` keeps all other threads of the interpreter waiting."""
+    import ctypes
+
+    library = ctypes.CDLL(None)
     name, gid = os.fsencode(key[0]), key[1]
     room = 64
     while True:
         found, count = (ctypes.c_uint * room)(), ctypes.c_int(room)
-        if _libc.getgrouplist(name, ctypes.c_uint(gid), found, ctypes.byref(count)) >= 0:
+        if library.getgrouplist(name, ctypes.c_uint(gid), found, ctypes.byref(count)) >= 0:
             return tuple(sorted(set(found[: count.value])))
         room = max(2 * room, count.value)
         if room > MOST_GROUPS:
             raise OSError(errno.EOVERFLOW, f"{key[0]} is in more than {MOST_GROUPS} groups")
 
 
-@attrs.define(eq=False)
+@records.define(eq=False)
 class _Question:
     """One that is on its way, since when, and whether it has come back."""
 
     asked_s: float
     by_stranger: bool
-    back: threading.Event = attrs.field(factory=threading.Event)
+    back: threading.Event
 
 
 Key = tuple[Callable[..., object], object]
@@ -121,7 +126,7 @@ class UserDatabase:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._known: dict[Key, tuple[object, float]] = {}
         self._asked: dict[Key, _Question] = {}
         self._impatient: set[int] = set()
@@ -131,14 +136,16 @@ class UserDatabase:
     def be_impatient(self, wait_s: float = WAIT_S) -> None:
         """The calling thread waits no longer than that from now on; what a daemon always needs is asked before."""
         if wait_s != WAIT_S:
-            self._impatient.add(threading.get_ident())
+            self._impatient.add(get_ident())
         self._wait_s = wait_s
         for uid in {0, os.getuid()}:
-            with contextlib.suppress(NotYet):
+            try:
                 found = self.answer(_ask_number, uid)
                 if isinstance(found, Entry):
                     self.answer(_ask_groups, (found.name, found.gid))
-        self._impatient.add(threading.get_ident())
+            except NotYet:
+                pass
+        self._impatient.add(get_ident())
 
     def answer(self, ask: Callable[..., object], key: object, *, by_stranger: bool = False) -> object:
         """What ``ask(key)`` returns, or has returned a while ago.
@@ -146,7 +153,7 @@ class UserDatabase:
         Raises:
             NotYet: nothing so far.
         """
-        if threading.get_ident() not in self._impatient:
+        if get_ident() not in self._impatient:
             found = ask(key)
             self._keep((ask, key), found)
             return found
@@ -167,13 +174,15 @@ class UserDatabase:
 
     def _question(self, wanted: Key, by_stranger: bool) -> _Question | None:
         """The question on its way; None: too many are."""
+        import threading
+
         with self._lock:
             question = self._asked.get(wanted)
             if question is None:
                 strangers = sum(each.by_stranger for each in self._asked.values())
                 if len(self._asked) >= MOST_ASKED or (by_stranger and strangers >= MOST_ASKED_BY_STRANGERS):
                     return None
-                question = self._asked[wanted] = _Question(self._clock(), by_stranger)
+                question = self._asked[wanted] = _Question(self._clock(), by_stranger, threading.Event())
                 threading.Thread(target=self._look_up, args=(wanted, question), name="users", daemon=True).start()
         return question
 

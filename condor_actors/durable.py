@@ -14,7 +14,10 @@ import stat
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 __all__ = ["append_whole", "fresh_name", "open_beside", "sync_file_systems", "sync_folder", "write_whole"]
 

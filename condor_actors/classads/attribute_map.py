@@ -8,15 +8,19 @@ to its cluster): what it does not have itself it shows from there, at the price 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Final
 
 from condor_actors.classads.language.expressions import ListExpr, RecordExpr
 from condor_actors.classads.language.spellings import first_spelling, lower_name
 from condor_actors.classads.stored_values import checked, fit_key, fit_names, shown
 from condor_actors.classads.values import INT_MAX, INT_MIN, Value, wrap
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from condor_actors.classads.ad import ClassAd
+else:
+    Any = object
 
 _ALL_FIRST: Final[Mapping[str, str]] = {}
 

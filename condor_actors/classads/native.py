@@ -6,14 +6,15 @@ are held against each other by tests.
 
 from __future__ import annotations
 
-import importlib
 import os
 import time
-from typing import TYPE_CHECKING, Any, Final
 
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from condor_actors.classads.builtins.registry import Builtin
 
 
@@ -21,9 +22,10 @@ def _load() -> Any:
     if os.environ.get("CONDOR_CLASSADS") == "python":
         return None
     try:
-        return importlib.import_module("condor_actors.classads._core")
+        from condor_actors.classads import _core  # type: ignore[attr-defined]  # a C module
     except ImportError:
         return None
+    return _core
 
 
 core: Final = _load()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from condor_actors.classads.evaluation.state import PLAIN
 from condor_actors.classads.language.expressions import Expr, ListExpr, Literal, RecordExpr, as_expr, stored
 from condor_actors.classads.language.python_nodes import late
 from condor_actors.classads.language.spellings import lower_name
 from condor_actors.classads.values import UNDEFINED, Value, wrap
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
 
 
 def checked(value: Value) -> Value:

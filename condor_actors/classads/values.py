@@ -18,12 +18,18 @@ record         ``ClassAd``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+from condor_actors import records
 
-import attrs
-
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any, Final, final
+
     from condor_actors.classads.ad import ClassAd
+else:
+    Any = object
+
+    def final(cls):
+        return cls
 
 INT_MIN: Final = -(1 << 63)
 INT_MAX: Final = (1 << 63) - 1
@@ -80,15 +86,15 @@ UNDEFINED: Final = Undefined()
 ERROR: Final = Error()
 
 
-@attrs.frozen(slots=True, order=True)
+@records.frozen(slots=True, order=True)
 class AbsoluteTime:
     """An instant: seconds since 1970 (UTC) and the offset, in seconds east of Greenwich, it is shown with."""
 
     epoch_s: int
-    offset_s: int = attrs.field(default=0, order=False)
+    offset_s: int = records.field(default=0, order=False)
 
 
-@attrs.frozen(slots=True, order=True)
+@records.frozen(slots=True, order=True)
 class RelativeTime:
     """A span of time in seconds."""
 

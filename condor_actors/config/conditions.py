@@ -7,20 +7,24 @@ these behind ``!``.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from condor_actors.config.errors import ConfigError
 from condor_actors.config.lines import LogicalLine
 from condor_actors.config.macros import MacroSet
+from condor_actors.patterns import late
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["LANGUAGE_VERSION", "Conditions"]
 
 LANGUAGE_VERSION: Final = (25, 14, 0)
 """What ``if version`` compares with: the HTCondor release whose configuration language this one is."""
 
-_KEYWORD: Final = re.compile(r"(if|elif|else|endif)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
-_VERSION: Final = re.compile(r"version\s*(==|!=|>=|<=|>|<|=)?\s*(\d+(?:\.\d+){0,2})\s*", re.IGNORECASE)
-_DEFINED: Final = re.compile(r"defined\b\s*(.*)", re.IGNORECASE | re.DOTALL)
+_KEYWORD: Final = late(r"(if|elif|else|endif)\b\s*(.*)", "is")
+_VERSION: Final = late(r"version\s*(==|!=|>=|<=|>|<|=)?\s*(\d+(?:\.\d+){0,2})\s*", "i")
+_DEFINED: Final = late(r"defined\b\s*(.*)", "is")
 _TRUE: Final = frozenset({"TRUE", "YES", "T", "Y"})
 _FALSE: Final = frozenset({"FALSE", "NO", "F", "N", ""})
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from condor_actors.config.errors import ConfigError, UnknownParameterError, nearest_word
 from condor_actors.config.macros import Definition, MacroSet, Source
@@ -14,15 +12,24 @@ from condor_actors.config.parameters import find_parameter, plain_names
 from condor_actors.config.settings import PARAMETER
 from condor_actors.config.transforms import is_job_transform
 from condor_actors.config.typed import Value, convert, split_words
+from condor_actors.records import NamedTuple
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any, TypeVar, cast
+
     from condor_actors.classads import Expr
     from condor_actors.config.parameters.of_htcondor import Elsewhere
+
+    _S = TypeVar("_S")
+else:
+    def cast(kind, value):
+        return value
 
 
 __all__ = ["Config", "Slip"]
 
-_S = TypeVar("_S")
 
 DEFAULT = Source("<Default>")
 NUMBERS = frozenset({Kind.INTEGER, Kind.REAL, Kind.SECONDS, Kind.SIZE, Kind.BOOLEAN})
@@ -174,7 +181,13 @@ class Config:
 
     def path(self, name: str) -> Path:
         """The path ``name``."""
-        return Path(str(self._needed(name, Kind.PATH, Kind.TEXT)))
+        from pathlib import Path
+
+        return Path(self.path_text(name))
+
+    def path_text(self, name: str) -> str:
+        """The same as a text, for commands that need no more of it."""
+        return str(self._needed(name, Kind.PATH, Kind.TEXT))
 
     def is_debugged(self, subsystem: str) -> bool:
         """Whether everything that a subsystem does is to be logged (``<SUBSYS>_DEBUG = D_FULLDEBUG``)."""

@@ -12,19 +12,21 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
 
 from condor_actors.config.errors import ConfigError
 from condor_actors.config.macros import HIDDEN_DOLLAR, Expansion
+from condor_actors.patterns import late
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
     import random
+    from typing import Final
 
 __all__ = ["ConfigFunctions"]
 
-_FILE_LETTERS: Final = re.compile(r"F[fpduwnxbqa]*")
-_FORMAT: Final = re.compile(
-    r"(.*?)%([-+ #0]*\d{0,3}(?:\.\d{1,3})?)(?:h|hh|l|ll|j|z)?([diouxXeEfFgGsvV])(.*)", re.DOTALL
+_FILE_LETTERS: Final = late(r"F[fpduwnxbqa]*")
+_FORMAT: Final = late(
+    r"(.*?)%([-+ #0]*\d{0,3}(?:\.\d{1,3})?)(?:h|hh|l|ll|j|z)?([diouxXeEfFgGsvV])(.*)", "s"
 )
 
 

@@ -7,15 +7,19 @@ with ``#``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
 
 from condor_actors.config.errors import ConfigError
+from condor_actors.patterns import late
+from condor_actors.records import NamedTuple
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["LogicalLine", "logical_lines"]
 
-_BLOCK: Final = re.compile(r"((?:[\w.$]|\$\([^()]*\))+)\s*@=\s*(\S+)\s*$")
+_BLOCK: Final = late(r"((?:[\w.$]|\$\([^()]*\))+)\s*@=\s*(\S+)\s*$")
 
 
 class LogicalLine(NamedTuple):

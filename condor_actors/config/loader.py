@@ -13,8 +13,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Final
 
 from condor_actors import accounts
 from condor_actors.config.conditions import Conditions
@@ -26,21 +24,26 @@ from condor_actors.config.lines import LogicalLine, logical_lines
 from condor_actors.config.macros import MacroSet, Source
 from condor_actors.config.parameters import default_text
 from condor_actors.config.templates import template_statements
-from condor_actors.own_files import read_own
+from condor_actors.patterns import late
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Final
 
 __all__ = ["find_root_file", "load_config", "own_home"]
 
 DEEPEST_INCLUDE: Final = 10
 """How many files may include one another; HTCondor stops there too."""
 
-_ASSIGNMENT: Final = re.compile(r"((?:[A-Za-z_]|\$\([^()]*\))(?:[\w.]|\$\([^()]*\))*)\s*(\+?=|:)\s*(.*)", re.DOTALL)
-_INCLUDE: Final = re.compile(
+_ASSIGNMENT: Final = late(r"((?:[A-Za-z_]|\$\([^()]*\))(?:[\w.]|\$\([^()]*\))*)\s*(\+?=|:)\s*(.*)", "s")
+_INCLUDE: Final = late(
     r"@?include\b\s*(?P<ifexist>ifexist\b)?\s*(?P<command>command\b)?\s*(?:into\s+(?P<into>[^:]+?))?\s*:\s*(?P<what>.*)",
-    re.IGNORECASE | re.DOTALL,
+    "is",
 )
-_USE: Final = re.compile(r"@?use\s+(?P<category>\w+)\s*:\s*(?P<templates>.*)", re.IGNORECASE | re.DOTALL)
-_MESSAGE: Final = re.compile(r"@?(?P<kind>warning|error)\s*:\s*(?P<text>.*)", re.IGNORECASE | re.DOTALL)
-_TEMPLATE: Final = re.compile(r"\s*,?\s*(?P<name>[\w.]+)\s*")
+_USE: Final = late(r"@?use\s+(?P<category>\w+)\s*:\s*(?P<templates>.*)", "is")
+_MESSAGE: Final = late(r"@?(?P<kind>warning|error)\s*:\s*(?P<text>.*)", "is")
+_TEMPLATE: Final = late(r"\s*,?\s*(?P<name>[\w.]+)\s*")
 
 ENVIRONMENT: Final = "<Environment>"
 
@@ -78,11 +81,18 @@ def load_config(
 
 def own_home() -> Path | None:
     """The caller's home folder as the user database has it, whatever ``HOME`` says."""
+    from pathlib import Path
+
+    home = _own_home()
+    return Path(home) if home else None
+
+
+def _own_home() -> str:
     try:
         found = accounts.numbered(os.geteuid())
     except accounts.NotYet:
-        return None
-    return Path(found.home) if found is not None else None
+        return ""
+    return found.home if found is not None else ""
 
 
 def find_root_file(environ: Mapping[str, str]) -> str | None:
@@ -106,16 +116,16 @@ def find_root_file(environ: Mapping[str, str]) -> str | None:
                 expected="an existing file, or ONLY_ENV",
             )
         return named
-    home = own_home()
+    home = _own_home()
     condor = home_of_condor()
     places = [
-        home and home / ".condor/condor_config",
-        Path("/etc/condor/condor_config"),
-        Path("/usr/local/etc/condor_config"),
-        condor and Path(condor) / "condor_config",
-        home and home / ".condor/personal/condor_config",
+        home and os.path.join(home, ".condor/condor_config"),
+        "/etc/condor/condor_config",
+        "/usr/local/etc/condor_config",
+        condor and os.path.join(condor, "condor_config"),
+        home and os.path.join(home, ".condor/personal/condor_config"),
     ]
-    return next((str(place) for place in places if place and os.access(place, os.R_OK)), None)
+    return next((place for place in places if place and os.access(place, os.R_OK)), None)
 
 
 class Loader:
@@ -213,6 +223,8 @@ class Loader:
             folder = self._value("PERSISTENT_CONFIG_DIR") or os.path.join(self._value("LOCAL_DIR"), "config")
             if self._value(allowed).upper() in ("TRUE", "YES", "1", "T"):
                 path = os.path.join(folder, f".config.{self.macros.subsystem}{suffix}")
+                from condor_actors.own_files import read_own
+
                 if content := read_own(path, roots=True):
                     self._read_text(content.decode(errors="surrogateescape"), path, 0)
 
@@ -221,8 +233,8 @@ class Loader:
         if os.geteuid() == 0 or not self._reads_user_file:
             return
         name = self._value("USER_CONFIG_FILE")
-        home = own_home()
-        if not name or home is None:
+        home = _own_home()
+        if not name or not home:
             return
         path = os.path.join(home, ".condor", name)
         if os.path.isfile(path):
@@ -242,7 +254,8 @@ class Loader:
 
     def _read_file(self, name: str, depth: int, includer: LogicalLine | None = None) -> None:
         try:
-            content = Path(name).read_text(encoding="utf-8", errors="surrogateescape")
+            with open(name, encoding="utf-8", errors="surrogateescape") as file:
+                content = file.read()
         except OSError as error:
             raise ConfigError(
                 f"cannot read the configuration file {name}: {error.strerror}",
@@ -338,7 +351,8 @@ class Loader:
                 return
             raise
         if cache:
-            Path(cache).write_text(output, encoding="utf-8", errors="surrogateescape")
+            with open(cache, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(output)
         self._read_text(output, cache or f"{command} |", depth + 1)
 
     def _output_of(self, command: str, line: LogicalLine | None) -> str:

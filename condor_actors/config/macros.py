@@ -13,9 +13,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple, Protocol
 
 from condor_actors.config.errors import ConfigError
+from condor_actors.patterns import late
+from condor_actors.records import NamedTuple
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final, Protocol
+else:
+    Protocol = object
 
 __all__ = ["HIDDEN_DOLLAR", "Definition", "Expansion", "Functions", "MacroSet", "Source"]
 
@@ -35,8 +42,8 @@ SEARCH_COST: Final = 40
 """What a letter costs among which a parenthesis is looked for, beside one that is copied."""
 
 HIDDEN_DOLLAR: Final = "\x00"
-_REFERENCE: Final = re.compile(r"\$([A-Za-z_]*)\(")
-_NAME: Final = re.compile(r"[A-Za-z0-9_.]+[?#+]?")
+_REFERENCE: Final = late(r"\$([A-Za-z_]*)\(")
+_NAME: Final = late(r"[A-Za-z0-9_.]+[?#+]?")
 
 
 class Source(NamedTuple):
@@ -187,7 +194,7 @@ class MacroSet:
         return self.raw(name) or ""
 
 
-_PARENTHESIS = re.compile(r"[()]")
+_PARENTHESIS = late(r"[()]")
 
 
 class Expansion:

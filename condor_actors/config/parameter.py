@@ -13,7 +13,15 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+
+from condor_actors.patterns import late
+from condor_actors.records import NamedTuple
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final, Literal
+
+    Change = Literal["live", "restart"]
 
 __all__ = [
     "Change",
@@ -32,9 +40,8 @@ __all__ = [
     "words",
 ]
 
-Change = Literal["live", "restart"]
 
-PLACE: Final = re.compile(r"<([A-Z_]+)>")
+PLACE: Final = late(r"<([A-Z_]+)>")
 
 
 class Kind(enum.Enum):

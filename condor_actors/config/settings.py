@@ -13,9 +13,12 @@ Without a configuration, as in tests and simulations, such a field has the defau
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
 
-__all__ = ["PARAMETER", "setting", "table_value"]
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["PARAMETER", "record_setting", "setting", "table_value"]
 
 PARAMETER = "condor_parameter"
 
@@ -25,6 +28,13 @@ def setting(name: str) -> Any:
     import attrs
 
     return attrs.field(metadata={PARAMETER: name}, factory=partial(table_value, name))
+
+
+def record_setting(name: str) -> Any:
+    """The same field for a class of `condor_actors.records`."""
+    from condor_actors import records
+
+    return records.field(metadata={PARAMETER: name}, factory=partial(table_value, name))
 
 
 @cache

@@ -7,7 +7,9 @@ A Hunter of Idle Workstations" (1988), section 2; Condor Technical Summary (1989
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["TEMPLATES"]
 

@@ -6,15 +6,18 @@ all from the second on, ``$(0)`` all, ``$(0#)`` how many, ``$(0?)`` 1 when there
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Final
 
 from condor_actors.config.template_texts import TEMPLATES
+from condor_actors.patterns import late
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["categories", "template_names", "template_statements", "template_text"]
 
-_ARGUMENT: Final = re.compile(r"\$\((\d)([?#+]?)(?=[:)])")
+_ARGUMENT: Final = late(r"\$\((\d)([?#+]?)(?=[:)])")
 
 
 def categories() -> tuple[str, ...]:

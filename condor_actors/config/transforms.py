@@ -22,12 +22,17 @@ on a job.  **Source**: the manual, "ClassAd Transforms".
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
 
 from condor_actors.classads import ClassAdSyntaxError, parse_expression
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.config.errors import ConfigError
 from condor_actors.config.lines import LogicalLine
+from condor_actors.patterns import late
+from condor_actors.records import NamedTuple
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["Assignment", "JobTransform", "Step", "is_job_transform", "read_transform"]
 
@@ -35,9 +40,9 @@ PREFIX: Final = "JOB_TRANSFORM_"
 FORBIDDEN: Final = frozenset({"clusterid", "procid", "owner", "user", "globaljobid", "qdate", "mytype", "targettype"})
 """Attributes that only the schedd gives a job, lower case."""
 
-_ASSIGNMENT: Final = re.compile(r"([A-Za-z_][\w.]*)\s*=(?!=)\s*(.*)", re.DOTALL)
-_CONDITION: Final = re.compile(r"(if|elif|else|endif)\b(?!\s*[=:])", re.IGNORECASE)
-_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+_ASSIGNMENT: Final = late(r"([A-Za-z_][\w.]*)\s*=(?!=)\s*(.*)", "s")
+_CONDITION: Final = late(r"(if|elif|else|endif)\b(?!\s*[=:])", "i")
+_NAME: Final = late(r"[A-Za-z_]\w*")
 _WITH_EXPRESSION: Final = ("SET", "DEFAULT", "EVALSET", "EVALMACRO")
 _ON_NAMES: Final = ("COPY", "RENAME", "DELETE")
 _KEYWORDS: Final = ("NAME", "REQUIREMENTS", *_WITH_EXPRESSION, *_ON_NAMES)

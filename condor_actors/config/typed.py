@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Final
 
 from condor_actors.config.errors import ConfigError, nearest_word
 from condor_actors.config.parameter import Kind, Parameter
+from condor_actors.patterns import late
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Final
+
     from condor_actors.classads import Expr
 
 __all__ = ["Value", "constant_text", "constant_value", "convert", "split_words"]
@@ -21,9 +24,9 @@ __all__ = ["Value", "constant_text", "constant_value", "convert", "split_words"]
 Value = object
 """What a parameter is converted to: str, bool, int, float, tuple of str, or a ClassAd expression."""
 
-_INTEGER: Final = re.compile(r"[-+]?\d{1,18}")
-_REAL: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
-_SIZE: Final = re.compile(r"(.*?[\d)])\s*([KMGT]?i?B?|bytes?)", re.IGNORECASE)
+_INTEGER: Final = late(r"[-+]?\d{1,18}")
+_REAL: Final = late(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_SIZE: Final = late(r"(.*?[\d)])\s*([KMGT]?i?B?|bytes?)", "i")
 _TRUTH: Final = {
     "TRUE": True,
     "YES": True,

@@ -5,13 +5,14 @@ Blanks separate words; single quotes protect blanks, and within them two single 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+
+from condor_actors.patterns import late
 
 __all__ = ["UnbalancedQuote", "join_raw", "split_raw"]
 
 _BLANKS = " \t\n\r"
-_SPECIAL = re.compile(r"[ \t\n\r']+")
+_SPECIAL = late(r"[ \t\n\r']+")
 
 
 class UnbalancedQuote(ValueError):

@@ -13,19 +13,21 @@ step) the hours count as they pass, so such a job begins in both.
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, tzinfo
 
-from cronsim import CronSim, CronSimError
-
 from condor_actors.classads import ClassAd
+from condor_actors.patterns import late
+
+TYPE_CHECKING = False  # cronsim is loaded by jobs with a schedule alone
+if TYPE_CHECKING:
+    from cronsim import CronSim
 
 __all__ = ["CRON_FIELDS", "BadCron", "cron_line", "next_time_s"]
 
 CRON_FIELDS = ("CronMinute", "CronHour", "CronDayOfMonth", "CronMonth", "CronDayOfWeek")
 _LIMITS = {"CronMinute": "0 to 59", "CronHour": "0 to 23", "CronDayOfMonth": "1 to 31", "CronMonth": "1 to 12",
            "CronDayOfWeek": "0 to 7"}  # fmt: skip
-_TERM = re.compile(r"(?:\*|\d{1,2}-\d{1,2})(?:/\d{1,2})?|\d{1,2}", re.ASCII)
+_TERM = late(r"(?:\*|\d{1,2}-\d{1,2})(?:/\d{1,2})?|\d{1,2}", "a")
 _WHOLE = {"CronDayOfMonth": ("*", "1-31"), "CronDayOfWeek": ("*", "0-6", "1-7", "0-7")}
 _SPAN = {"CronDayOfMonth": "1-31", "CronDayOfWeek": "0-6"}
 LONGEST_FIELD = 500
@@ -65,6 +67,8 @@ def cron_line(ad: ClassAd) -> str | None:
 
 
 def _parsed(line: str, start: datetime) -> CronSim:
+    from cronsim import CronSim, CronSimError
+
     try:
         return CronSim(line, start)
     except CronSimError as error:

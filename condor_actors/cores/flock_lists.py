@@ -13,12 +13,11 @@ would be evaluated for every job of every negotiation.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-import attrs
-
-from condor_actors.config.settings import setting
+from condor_actors import records
+from condor_actors.config.settings import record_setting
+from condor_actors.patterns import late
 
 __all__ = ["DEFAULT", "FlockLists", "list_problem", "named_pools"]
 
@@ -26,10 +25,10 @@ DEFAULT = "default"
 """In a job's list: the pools that jobs are offered to by default."""
 MOST_CHARACTERS, MOST_POOLS = 2_000, 32
 """The most that a job's list may have."""
-_BETWEEN = re.compile(r"[\s,]+")
+_BETWEEN = late(r"[\s,]+")
 
 
-@attrs.frozen
+@records.frozen
 class FlockLists:
     """What is configured.
 
@@ -42,10 +41,10 @@ class FlockLists:
     """
 
     permitted: tuple[str, ...] = ()
-    default: tuple[str, ...] = attrs.field(default=attrs.Factory(lambda self: self.permitted, takes_self=True))
-    is_default: bool = setting("FLOCK_BY_DEFAULT")
-    least: int = setting("MIN_FLOCK_LEVEL")
-    step: int = setting("FLOCK_INCREMENT")
+    default: tuple[str, ...] = records.field(default=records.Factory(lambda self: self.permitted, takes_self=True))
+    is_default: bool = record_setting("FLOCK_BY_DEFAULT")
+    least: int = record_setting("MIN_FLOCK_LEVEL")
+    step: int = record_setting("FLOCK_INCREMENT")
 
 
 def named_pools(value: object) -> frozenset[str]:

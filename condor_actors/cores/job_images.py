@@ -14,10 +14,9 @@ NAME_HostPort         the port of the machine that leads there, while the job ru
 
 from __future__ import annotations
 
-import re
-
 from condor_actors.addresses import MOST_PORT
 from condor_actors.classads import ClassAd
+from condor_actors.patterns import late
 
 __all__ = ["CONTAINER_PORT", "HOST_PORT", "SERVICES", "BadService", "asks_always", "service_names", "services_of"]
 
@@ -25,7 +24,7 @@ SERVICES = "ContainerServiceNames"
 CONTAINER_PORT, HOST_PORT = "_ContainerPort", "_HostPort"
 """What follows a service's name in the names of attributes."""
 MOST_SERVICES = 16
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
+_NAME = late(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 
 
 class BadService(ValueError):

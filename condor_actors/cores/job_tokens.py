@@ -7,11 +7,11 @@ user's and hostile: what is no name is refused here, on the submit machine and o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from condor_actors.classads import ClassAd
 from condor_actors.messages.credentials import ServiceToken, WantedToken
+from condor_actors.patterns import late
 
 __all__ = ["BadTokenRequest", "FOLDER", "MOST_TOKENS", "REQUESTS", "SERVICES", "token_file", "wanted_tokens"]
 
@@ -20,8 +20,8 @@ FOLDER = ".condor_creds"
 """In the job's scratch directory."""
 MOST_TOKENS = 16
 """Of one job."""
-_SERVICE = re.compile(r"[a-z][a-z0-9-]{0,63}")
-_HANDLE = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63})?")
+_SERVICE = late(r"[a-z][a-z0-9-]{0,63}")
+_HANDLE = late(r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63})?")
 
 
 class BadTokenRequest(ValueError):

@@ -17,14 +17,10 @@ HTCondor's manual, ``htcondor-jdl``.
 from __future__ import annotations
 
 import datetime
-import hashlib
-import hmac
-import re
-from urllib.parse import quote
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.references.urls import OBJECT_STORES, scheme_of, shown_url
+from condor_actors.patterns import late
 
 __all__ = ["AccessKeys", "BadObject", "is_object", "signed_url"]
 
@@ -32,15 +28,15 @@ AMAZON = ".amazonaws.com"
 GOOGLE = "storage.googleapis.com"
 DEFAULT_REGION = "us-east-1"
 MOST_VALID_S = 7 * 86400
-_IN_HOST_NAMES = re.compile(r"[a-z0-9][a-z0-9-]*")
-_PLACE = re.compile(r"(?P<host>[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?P<port>:[0-9]{1,5})?")
+_IN_HOST_NAMES = late(r"[a-z0-9][a-z0-9-]*")
+_PLACE = late(r"(?P<host>[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?P<port>:[0-9]{1,5})?")
 
 
 class BadObject(ValueError):
     """A URL that names no object of a store; the text says what it has to look like."""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class AccessKeys:
     """Who asks.
 
@@ -51,9 +47,9 @@ class AccessKeys:
     """
 
     key_id: str
-    secret: str = attrs.field(repr=False)
+    secret: str = records.field(repr=False)
     region: str = ""
-    session: str = attrs.field(default="", repr=False)
+    session: str = records.field(default="", repr=False)
 
 
 def is_object(name: str) -> bool:
@@ -72,6 +68,9 @@ def signed_url(url: str, method: str, keys: AccessKeys, now_s: float, valid_s: i
     Raises:
         BadObject: it names no object.
     """
+
+    import hashlib
+
     host, region, path = _object(url, keys.region)
     moment = datetime.datetime.fromtimestamp(int(now_s), datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{moment[:8]}/{region}/s3/aws4_request"
@@ -118,12 +117,19 @@ def _object(url: str, region: str) -> tuple[str, str, str]:
 
 
 def _quoted(text: str) -> str:
+    from urllib.parse import quote
+
     return quote(text, safe="-_.~", errors="surrogateescape")
 
 
 def _quoted_path(text: str) -> str:
+    from urllib.parse import quote
+
     return quote(text, safe="-_.~/", errors="surrogateescape")
 
 
 def _keyed(key: bytes, text: str) -> bytes:
+    import hashlib
+    import hmac
+
     return hmac.new(key, text.encode(), hashlib.sha256).digest()

@@ -7,8 +7,6 @@ what the submit machine fetches; both read the same ad by this module, so that n
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from condor_actors.classads import ClassAd
 from condor_actors.messages.references.urls import FETCHED, scheme_of, travels_as_url
 
@@ -67,6 +65,9 @@ class OutputUrls:
         Args:
             path: relative, in the sandbox.
         """
+
+        from urllib.parse import quote
+
         if path in self._named:
             return self._named[path]
         if path in self._streams:

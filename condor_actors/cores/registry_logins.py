@@ -15,22 +15,19 @@ key of ``auths``          what it is for
 
 from __future__ import annotations
 
-import base64
 import binascii
-import json
-import re
 from collections.abc import Iterator, Mapping
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.references.image_reference import ImageReference
+from condor_actors.patterns import late
 
 __all__ = ["LOGIN_FILE", "MOST_BYTES", "BadLogins", "Login", "login_files", "login_for"]
 
 LOGIN_FILE = "ContainerLoginFile"
 """The attribute with the file that has the login for the job's image."""
 MOST_BYTES = 256 * 1024
-HALF_LETTER = re.compile("[\ud800-\udfff]")
+HALF_LETTER = late("[\ud800-\udfff]")
 HUB, HUB_HOSTS = "docker.io", ("docker.io", "index.docker.io", "registry-1.docker.io")
 
 
@@ -38,7 +35,7 @@ class BadLogins(ValueError):
     """No login can be read; the text says why."""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Login:
     """One user at one registry: a name and a password, or a token instead of the password.
 
@@ -48,12 +45,15 @@ class Login:
     """
 
     user: str
-    password: str = attrs.field(default="", repr=False)
-    identity_token: str = attrs.field(default="", repr=False)
+    password: str = records.field(default="", repr=False)
+    identity_token: str = records.field(default="", repr=False)
 
     @property
     def basic(self) -> str:
         """As it stands in a header."""
+
+        import base64
+
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 
@@ -78,6 +78,9 @@ def login_for(content: bytes, reference: ImageReference) -> Login | None:
     Raises:
         BadLogins: it cannot be read, or another program keeps it.
     """
+
+    import json
+
     try:
         said = json.loads(content)
         auths, helpers = dict(said.get("auths") or {}), dict(said.get("credHelpers") or {})
@@ -118,6 +121,8 @@ def _place(key: str) -> str:
 
 
 def _login(said: object) -> Login | None:
+    import base64
+
     if not isinstance(said, dict):
         return None
     token, packed = said.get("identitytoken"), said.get("auth")

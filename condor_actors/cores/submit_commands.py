@@ -22,8 +22,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.flock_lists import list_problem
 from condor_actors.messages.codes import Universe
@@ -41,7 +40,7 @@ class Standing(enum.Enum):
     REFUSED = "refused"
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class SubmitCommand:
     """One command.
 
@@ -222,7 +221,7 @@ def grid_objection(resource: object) -> SubmitCommand | None:
     problem = resource_problem(resource)
     if not problem:
         return None
-    return attrs.evolve(BY_COMMAND["grid_resource"], standing=Standing.REFUSED, reason=problem, instead=_GRID_INSTEAD)
+    return records.evolve(BY_COMMAND["grid_resource"], standing=Standing.REFUSED, reason=problem, instead=_GRID_INSTEAD)
 
 
 def asks(value: object) -> bool:
@@ -256,7 +255,7 @@ def objections(ad: ClassAd, names: Iterable[str]) -> Iterator[tuple[str, SubmitC
         elif key == "flockto":
             problem = list_problem(ad.find(key)) if asks(ad.find(key)) else ""
             if problem:
-                yield _FLOCK_TO.name, attrs.evolve(_FLOCK_TO, reason=problem)
+                yield _FLOCK_TO.name, records.evolve(_FLOCK_TO, reason=problem)
         elif key in _BY_STARTER:
             if asks(ad.evaluate(name)) and ad.get_int("JobUniverse") in _WITHOUT_STARTER:
                 yield name, _NO_STARTER

@@ -20,19 +20,19 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, quote
 from condor_actors.classads.forms.any_form import iter_ads
 from condor_actors.cores.object_store import is_object
 from condor_actors.messages.references.urls import FETCHED, scheme_of, shown_url
+from condor_actors.patterns import late
 
 __all__ = ["BadPlugin", "Plugin", "PluginTable", "failure_of", "job_plugins", "orders_of", "plugin_facts",
            "plugin_files", "spooled_plugins", "words_for"]
 
 MOST_PLUGINS = 20
 MOST_METHODS = 50
-_METHOD = re.compile(r"[a-z][a-z0-9+.-]{0,29}")
+_METHOD = late(r"[a-z][a-z0-9+.-]{0,29}")
 _TOLD = 600
 """Letters of a plugin's own words in a hold reason."""
 
@@ -41,7 +41,7 @@ class BadPlugin(ValueError):
     """A plugin, or a list of them, cannot be used; the text says why."""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Plugin:
     """One program.
 

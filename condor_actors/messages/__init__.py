@@ -7,9 +7,6 @@ not use.
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
-
 from condor_actors.messages.codec import (
     CONVERSATIONS,
     MalformedMessage,
@@ -34,6 +31,10 @@ from condor_actors.messages.envelope import (
     TimerFired,
 )
 
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from types import ModuleType
+
 __all__ = [
     "CONVERSATIONS", "SELF", "Address", "AskFailed", "Delivery", "Done", "Envelope", "Identity", "Level",
     "MalformedMessage", "Message", "OversizedMessage", "PeerDown", "PeerUp", "Refused", "TimerFired", "decode",
@@ -44,5 +45,7 @@ __all__ = [
 def __getattr__(name: str) -> ModuleType:
     """A conversation's module, imported when it is first named."""
     if name in CONVERSATIONS:
+        import importlib
+
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Ping:
     """Are you there, who are you, and who am I to you?  Answer: :class:`Pong`.  Sent to the actor ``admin``."""
 
@@ -19,7 +18,7 @@ class Ping:
     LEVEL: ClassVar[str] = "CLIENT"
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class LevelDecision:
     """Whether the caller has a level, by which rule, and what would change a no (empty: nothing to change)."""
 
@@ -30,7 +29,7 @@ class LevelDecision:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Pong:
     """Answer to :class:`Ping`: the daemon, its ad, and the caller's identity and levels as the daemon sees them."""
 
@@ -50,7 +49,7 @@ class Pong:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryStatistics:
     """What does this daemon do all day?  Answer: :class:`DaemonStatistics`.
 
@@ -65,7 +64,7 @@ class QueryStatistics:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class DaemonStatistics:
     """Answer to :class:`QueryStatistics`: the daemon's ad with what its turns took, or a text for Prometheus."""
 
@@ -78,7 +77,7 @@ class DaemonStatistics:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Reconfigure:
     """Read the configuration again (condor_reconfig).  Answer: Done, or Refused(invalid) and nothing changed."""
 
@@ -88,7 +87,7 @@ class Reconfigure:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Shutdown:
     """Stop this daemon; ``how``: ``graceful`` (jobs may vacate), ``peaceful`` (jobs may finish) or ``fast``."""
 
@@ -100,7 +99,7 @@ class Shutdown:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class DaemonCommand:
     """To the master: ``command`` is ``on off restart reconfig``; ``daemons`` empty: all of the machine (off: but the
     master)."""
@@ -118,7 +117,7 @@ EVERYTHING_SET: Final = "*"
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryConfig:
     """condor_config_val to a daemon: values of names.  Answer: :class:`ConfigValues`.
 
@@ -132,7 +131,7 @@ class QueryConfig:
     names: tuple[str, ...]
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ConfigValue:
     """One parameter as a daemon has it; ``where`` is ``file, line N``; ``defined`` False: nobody set it."""
 
@@ -144,7 +143,7 @@ class ConfigValue:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ConfigValues:
     """Answer to :class:`QueryConfig`; sensitive values are not among them."""
 
@@ -156,7 +155,7 @@ class ConfigValues:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class SetConfig:
     """condor_config_val -set / -rset: persistent or until restart; applied by the next Reconfigure."""
 
@@ -170,7 +169,7 @@ class SetConfig:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class VacateSlots:
     """condor_vacate: startd, vacate the claims of these slots (empty: all).
 
@@ -188,7 +187,7 @@ class VacateSlots:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Drain:
     """condor_drain: startd, take no new claims and let what runs go.  Answer: Done(text=request id) or Refused.
 
@@ -210,7 +209,7 @@ class Drain:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class CancelDrain:
     """condor_drain -cancel [-request-id]."""
 
@@ -222,7 +221,7 @@ class CancelDrain:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class DaemonStarted:
     """A daemon to its master (UNIX socket): I am up and listening here."""
 
@@ -235,7 +234,7 @@ class DaemonStarted:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class IdleReading:
     """kbdd to startd: seconds since the last input at a console or X display; ``source`` names it.
 

@@ -6,11 +6,13 @@ Ads travel as their text form.  ``private`` carries what only negotiators may se
 from __future__ import annotations
 
 import enum
-from typing import ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 class AdKind(str, enum.Enum):
@@ -28,7 +30,7 @@ class AdKind(str, enum.Enum):
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class UpdateAd:
     """An ad is new or has changed; it expires after ``lifetime_s`` unless updated.
 
@@ -47,7 +49,7 @@ class UpdateAd:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class InvalidateAd:
     """Ads that exist no longer: by exact names, all of a daemon (``my_address``), or of a daemon by names (both).
 
@@ -64,7 +66,7 @@ class InvalidateAd:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryAds:
     """Which ads of a kind satisfy ``constraint`` (ClassAd text; empty: all)?  Answer: :class:`AdsPage`.
 
@@ -83,7 +85,7 @@ class QueryAds:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class AdsPage:
     """Answer to :class:`QueryAds`; ``cursor`` is empty on the last page."""
 
@@ -96,7 +98,7 @@ class AdsPage:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class OfflineMatched:
     """Jobs would have these slots if their machines did not sleep: their ads get ``MachineLastMatchTime``."""
 
@@ -108,7 +110,7 @@ class OfflineMatched:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class SubscribeAds:
     """A negotiator wants all ads of these kinds, private parts included, now and as they change.
 
@@ -123,7 +125,7 @@ class SubscribeAds:
     subscriber: str
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class AdChange:
     """One ad that changed (``ad`` empty: it is gone)."""
 
@@ -134,7 +136,7 @@ class AdChange:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class AdsChanged:
     """Changes since the last ``sequence``; ``snapshot`` True: forget what you had first (pages follow in sequence).
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
+from condor_actors import records
 
 __all__ = ["AUDITED_ACTIONS", "QUIET", "AuditedAction", "audited_action_of"]
 
 FIELD_CHARS = 300
 
 
-@attrs.frozen
+@records.frozen
 class AuditedAction:
     """What a kind of message does.
 

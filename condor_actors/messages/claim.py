@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class RequestClaim:
     """Schedd to startd: I was matched with your slot and want it for this job.
 
@@ -45,7 +44,7 @@ class RequestClaim:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ClaimGranted:
     """Startd to schedd: yours.
 
@@ -68,7 +67,7 @@ class ClaimGranted:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ClaimRefused:
     """Startd to schedd: no (the owner came back, someone better is there, not enough left, wrong capability)."""
 
@@ -81,7 +80,7 @@ class ClaimRefused:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class RenewClaims:
     """Schedd to startd: these claims' leases start anew.  Answer: :class:`ClaimsRenewed`."""
 
@@ -96,7 +95,7 @@ class RenewClaims:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ClaimsKept:
     """Startd to schedd, after the startd was started again: it keeps these claims of yours and is to be found here.
 
@@ -114,7 +113,7 @@ class ClaimsKept:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ClaimsRenewed:
     """The answer to both: the claim ids of the question that the process asked does not have (any more)."""
 
@@ -125,7 +124,7 @@ class ClaimsRenewed:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class DeclineMatch:
     """Schedd to startd: I was matched with your slot and do not ask for it; another may have it at once.
 
@@ -143,7 +142,7 @@ class DeclineMatch:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ReleaseClaim:
     """Schedd to startd: I need it no longer (idempotent)."""
 
@@ -157,7 +156,7 @@ class ReleaseClaim:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ClaimRevoked:
     """Startd to schedd: the claim is ending or has ended.
 
@@ -179,7 +178,7 @@ class ClaimRevoked:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class StarterHostHello:
     """Starter host to startd on every (re)connect: where shadows reach me, and what still runs here."""
 
@@ -199,7 +198,7 @@ class StarterHostHello:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class OpenClaim:
     """Startd to starter host: shadows of ``owner`` that show ``secret`` may activate this claim.
 
@@ -224,7 +223,7 @@ class OpenClaim:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class CloseClaim:
     """Startd to starter host: end what runs on the claim, then forget it.
 
@@ -244,7 +243,7 @@ class CloseClaim:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class CheckpointClaim:
     """Startd to starter host: a standard-universe job is due for its periodic checkpoint."""
 
@@ -255,7 +254,7 @@ class CheckpointClaim:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class SuspendClaim:
     """Startd to starter host: freeze the whole process tree of the claim's run."""
 
@@ -266,7 +265,7 @@ class SuspendClaim:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ContinueClaim:
     """Startd to starter host: thaw it."""
 
@@ -277,7 +276,7 @@ class ContinueClaim:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class LowerClaim:
     """Startd to starter host: the claim's run gets only idle processor and disk time, or its
     share again (``on`` False)."""
@@ -290,7 +289,7 @@ class LowerClaim:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ClaimActivity:
     """Starter host to startd: what a claim's slot does now.
 

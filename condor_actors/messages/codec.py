@@ -1,13 +1,14 @@
 """Messages to bytes and back, strictly.
 
-Theory: a message is a frozen attrs class that declares ``KIND`` and ``VERSION``.  Its fields cross the wire as one
-MessagePack map ``{field name: value}``, so that Perspective Broker sees a single byte string (a dict of fifty
-attributes costs it twenty times more).  Encoders and decoders are compiled once per class from the field's
-annotations: an unknown field, a missing one, or a value of another type is refused, never coerced.  So is a text with a
-NUL, which no ad, path or environment can hold: a reason with one, kept in a job's ad, would make that unreadable.
+Theory: a message is a frozen class of fields (`condor_actors.records`, or attrs) that declares ``KIND`` and
+``VERSION``.  Its fields cross the wire as one MessagePack map ``{field name: value}``, so that Perspective Broker sees
+a single byte string (a dict of fifty attributes costs it twenty times more).  Encoders and decoders are compiled once
+per class from the field's annotations: an unknown field, a missing one, or a value of another type is refused, never
+coerced.  So is a text with a NUL, which no ad, path or environment can hold: a reason with one, kept in a job's ad,
+would make that unreadable.
 
 Allowed field types: ``bool int float str bytes``, :data:`FileName`, ``T | None``, ``tuple[T, ...]``, fixed tuples,
-enums, and nested attrs classes registered with :func:`part`.
+enums, and nested classes of fields registered with :func:`part`.
 
 A text that names a file is a :data:`FileName`: a name is bytes, and the process that opens it must get those meant.
 One that is UTF-8 crosses as text; any other as a byte string, which Python has with lone surrogates
@@ -17,19 +18,36 @@ reason, a name), and is refused where a command says it (an expression, a name t
 
 from __future__ import annotations
 
-import contextlib
 import enum
-import importlib
 import math
 import operator
 import os
-import types
-import typing
+import sys
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
-import attrs
 import msgpack
+
+from condor_actors import records
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+
+    _C = TypeVar("_C", bound=type)
+    _P = TypeVar("_P")
+    FileName = Annotated[str, "file name"]
+
+    class Message(Protocol):
+        """What every wire message has: fields, a ``KIND`` and a ``VERSION``."""
+
+        KIND: ClassVar[str]
+        VERSION: ClassVar[int]
+        LEVEL: ClassVar[str]
+else:
+    Any = Message = object
+
+    class FileName:
+        """A path or a word that is opened or executed: bytes that are not UTF-8 cross as they are."""
 
 MAX_BODY_BYTES = 512 * 1024
 """The largest encoded body that may be sent; more is paged by cursor or goes over the bulk channel."""
@@ -42,19 +60,9 @@ CONVERSATIONS = (
     "shadow_host", "spool", "submission", "tokens", "watch")
 """The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
 
-FileName = Annotated[str, "file name"]
-"""A path or a word that is opened or executed: bytes that are not UTF-8 cross as they are."""
-
+_UNION = type(int | None)
 Encoder = Callable[[Any], Any]
 Decoder = Callable[[Any], Any]
-
-
-class Message(Protocol):
-    """What every wire message has: attrs fields, a ``KIND`` and a ``VERSION``."""
-
-    KIND: ClassVar[str]
-    VERSION: ClassVar[int]
-    LEVEL: ClassVar[str]
 
 
 class MalformedMessage(ValueError):
@@ -77,9 +85,9 @@ class _Mismatch(ValueError):
         self.path = list(path)
 
 
-@attrs.frozen
+@records.frozen
 class _Shape:
-    """The compiled form of one attrs class.
+    """The compiled form of one class of fields.
 
     Attributes:
         order: field names; ``values_of`` gives their values in that order.
@@ -97,14 +105,12 @@ class _Shape:
     names: frozenset[str]
 
 
-_C = TypeVar("_C", bound=type)
-_P = TypeVar("_P")
 _registry: dict[tuple[str, int], type] = {}
 _shapes: dict[type, _Shape] = {}
 
 
 def message(cls: _C) -> _C:
-    """Register a message class; use as the outermost decorator of an ``@attrs.frozen(kw_only=True)`` class.
+    """Register a message class; use as the outermost decorator of an ``@records.frozen(kw_only=True)`` class.
 
     A message without ``LEVEL`` may only be sent by daemons of the pool (level DAEMON).
     """
@@ -120,6 +126,8 @@ def message(cls: _C) -> _C:
 
 def kinds() -> frozenset[tuple[str, int]]:
     """Every (kind, version) this process understands: what ``hello`` offers to a peer."""
+    import importlib
+
     for conversation in CONVERSATIONS:
         importlib.import_module(f"condor_actors.messages.{conversation}")
     return frozenset(_registry)
@@ -132,6 +140,8 @@ def message_class(kind: str, version: int) -> type | None:
         _, _, rest = kind.partition(".")
         conversation, dot, _ = rest.partition(".")
         if dot and conversation in CONVERSATIONS:
+            import importlib
+
             importlib.import_module(f"condor_actors.messages.{conversation}")
             cls = _registry.get((kind, version))
     return cls
@@ -171,8 +181,10 @@ def _packed_exactly(plain: dict[str, Any]) -> bytes:
         packed: bytes = msgpack.packb(plain, use_bin_type=True)
     except UnicodeEncodeError as error:
         shown = error.object.encode("utf-8", "surrogatepass").decode("utf-8", "backslashreplace")
-        with contextlib.suppress(UnicodeEncodeError):
+        try:
             shown = os.fsencode(error.object).decode("utf-8", "backslashreplace")
+        except UnicodeEncodeError:
+            pass
         raise NotText(f"'{shown[:200]}' is not UTF-8, and only UTF-8 can be asked for: name it in another way (a job "
                       "by its id)") from None
     return packed
@@ -200,7 +212,7 @@ def decode(kind: str, version: int, body: bytes) -> Any:
 
 
 def encode_parts(values: Iterable[Any]) -> bytes:
-    """Values of attrs classes as they cross inside messages, as one list (a manifest kept as a blob)."""
+    """Values of classes of fields as they cross inside messages, as one list (a manifest kept as a blob)."""
     return _packed([_unstructure(value) for value in values])
 
 
@@ -258,9 +270,8 @@ def _structure(cls: type, raw: Any) -> Any:
 
 def _shape(cls: type) -> _Shape:
     """The compiled form of a class: which of its fields cross as they are, and functions for the others."""
-    hints = typing.get_type_hints(cls, include_extras=True)
-    fields = attrs.fields(cls)
-    codecs = {field.name: _codec(hints[field.name]) for field in fields}
+    fields = records.fields_of(cls)
+    codecs = {field.name: _codec(_hint(cls, field.annotation)) for field in fields}
     order = tuple(codecs)
     getter = operator.attrgetter(*order) if order else lambda value: ()
     shape = _shapes[cls] = _Shape(
@@ -269,13 +280,20 @@ def _shape(cls: type) -> _Shape:
         encoders=tuple((name, codec.encode) for name, codec in codecs.items() if codec.encode is not None),
         exact=tuple((name, codec.exact) for name, codec in codecs.items() if codec.exact is not None),
         decoders=tuple((name, codec.decode) for name, codec in codecs.items() if codec.exact is None),
-        required=frozenset(field.name for field in fields if field.default is attrs.NOTHING),
+        required=frozenset(field.name for field in fields if field.is_required),
         names=frozenset(order),
     )
     return shape
 
 
-@attrs.frozen
+def _hint(cls: type, annotation: Any) -> Any:
+    """What an annotation of a message's field stands for."""
+    if type(annotation) is not str:
+        return annotation
+    return eval(annotation, vars(sys.modules[cls.__module__]))  # noqa: S307 - a word of our own code
+
+
+@records.frozen
 class _Codec:
     """How one annotation crosses: ``encode`` None: as it is; ``exact``: it has just this type when it arrives."""
 
@@ -289,14 +307,15 @@ def _codec(hint: Any) -> _Codec:
         return _Codec(None, _exactly(hint), hint)
     if hint is float:
         return _Codec(None, _number)
-    if hint == FileName:
+    if hint is FileName:
         return _Codec(_name_out, _name_in)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return _Codec(lambda item: item.value, _enumeration(hint))
-    if isinstance(hint, type) and attrs.has(hint):
+    if isinstance(hint, type) and "__attrs_attrs__" in vars(hint):
         return _Codec(_unstructure, lambda raw: _structure(hint, raw))
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+    origin: Any = getattr(hint, "__origin__", None)
+    arguments: tuple[Any, ...] = getattr(hint, "__args__", ())
+    if type(hint) is _UNION and len(arguments) == 2 and type(None) in arguments:
         inner = _codec(next(argument for argument in arguments if argument is not type(None)))
         decode_inner = inner.decode
         return _Codec(inner.encode, lambda raw: None if raw is None else decode_inner(raw))

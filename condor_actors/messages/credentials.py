@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class StoreCredential:
     """condor_store_cred add-oauth: keep this for who sends it; it replaces the one of the same name.  Answer: Done.
 
@@ -27,14 +28,14 @@ class StoreCredential:
 
     service: str
     handle: str = ""
-    secret: bytes = attrs.field(repr=False)
+    secret: bytes = records.field(repr=False)
     is_access_token: bool = False
     scopes: str = ""
     audience: str = ""
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class DeleteCredential:
     """condor_store_cred delete-oauth: forget it.  Answer: Done, or Refused (``not-found``).
 
@@ -55,7 +56,7 @@ class DeleteCredential:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryCredentials:
     """condor_store_cred query: which are kept?  Answer: :class:`CredentialsPage`.
 
@@ -72,7 +73,7 @@ class QueryCredentials:
     cursor: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class CredentialFacts:
     """What may be said of one: owner and name, form, what it is for, when it was stored (seconds since 1970)."""
 
@@ -86,7 +87,7 @@ class CredentialFacts:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class CredentialsPage:
     """Answer to :class:`QueryCredentials`; ``cursor`` asks for the next page, empty: there is none."""
 
@@ -98,7 +99,7 @@ class CredentialsPage:
     cursor: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class WantedToken:
     """A token that a job wants: of which credential, with which scopes and for which audience (empty: as stored)."""
 
@@ -112,7 +113,7 @@ class WantedToken:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class CheckServices:
     """condor_submit: could a job of mine have these?  Answer: Done, or Refused with what is missing and the remedy."""
 
@@ -124,7 +125,7 @@ class CheckServices:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class FetchTokens:
     """An owner's shadow: the tokens for a job.  Answer: :class:`TokensFetched`, or Refused with the remedy.
 
@@ -138,18 +139,18 @@ class FetchTokens:
     wanted: tuple[WantedToken, ...]
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ServiceToken:
     """An access token for a job; ``ends_s`` is in seconds since 1970, 0: not known."""
 
     service: str
     handle: str = ""
-    token: bytes = attrs.field(repr=False)
+    token: bytes = records.field(repr=False)
     ends_s: float = 0.0
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class TokensFetched:
     """Answer to :class:`FetchTokens`: the tokens in the order of the question.
 
@@ -167,7 +168,7 @@ class TokensFetched:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class FetchRunTokens:
     """Starter to shadow: the tokens that the run's job wants, now.  Answer: :class:`RunTokens`, or Refused: ``busy``
     and ``internal`` mean later, anything else that the job cannot have them."""
@@ -180,7 +181,7 @@ class FetchRunTokens:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class RunTokens:
     """Answer to :class:`FetchRunTokens`.
 
@@ -198,7 +199,7 @@ class RunTokens:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class FetchImageLogin:
     """Starter to shadow: what shows the registry of the job's image that its owner may fetch it, now.
 
@@ -213,7 +214,7 @@ class FetchImageLogin:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ImageLogin:
     """Answer to :class:`FetchImageLogin`.
 
@@ -224,4 +225,4 @@ class ImageLogin:
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "CLIENT"
 
-    authorization: str = attrs.field(default="", repr=False)
+    authorization: str = records.field(default="", repr=False)

@@ -16,17 +16,19 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Any, ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
 TOOL = "tool"
 """What the process of a person's command calls itself in its hello."""
 
 
-@attrs.frozen
+@records.frozen
 class Address:
     """Where a message goes: a node and the name of an actor there."""
 
@@ -54,7 +56,7 @@ class Level(str, enum.Enum):
     """Anyone who could authenticate; the message proves its right itself (a claim's secret, say)."""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Evidence:
     """What an identity was proved with, so that it ends when that is revoked or runs out.
 
@@ -65,7 +67,7 @@ class Evidence:
     """
 
     serials: frozenset[int] = frozenset()
-    token: Mapping[str, Any] = attrs.field(factory=dict)
+    token: Mapping[str, Any] = records.field(factory=dict)
     ends_s: float = 0.0
 
 
@@ -73,7 +75,7 @@ _LENT_ROLES = frozenset({"user", "shadow"})
 """Of the proxy certificates that a machine signs for others."""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Identity:
     """Who is at the other end of a link, as the transport proved it.
 
@@ -101,7 +103,7 @@ class Identity:
     address: str = ""
     realm: str = ""
     levels: frozenset[str] | None = None
-    evidence: Evidence = attrs.field(default=Evidence(), eq=False, repr=False)
+    evidence: Evidence = records.field(default=Evidence(), eq=False, repr=False)
 
     @property
     def is_local(self) -> bool:
@@ -136,7 +138,7 @@ class Identity:
 SELF = Identity(name="self@localhost", roles=frozenset({"self"}))
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Envelope:
     """One message on its way; the only thing (beside errors) that crosses a broker.
 
@@ -161,7 +163,7 @@ class Envelope:
     trace_id: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Delivery:
     """A message as an actor receives it.
 
@@ -183,7 +185,7 @@ class Delivery:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Refused:
     """The general "no" to any request: not allowed, unknown actor, malformed, over a limit, busy.
 
@@ -202,7 +204,7 @@ class Refused:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Done:
     """The general "yes" to a request that has nothing else to say."""
 
@@ -213,7 +215,7 @@ class Done:
     text: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class AskFailed:
     """Local event: an ask got no answer.  ``reason``: ``timeout``, ``unreachable`` or ``link-lost``.
 
@@ -237,7 +239,7 @@ REFUSED, THROUGH = "Connection was refused", "through the gateway"
 """What the text of an :class:`AskFailed` says where a connection was refused, and where gateways were on the way."""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class PeerUp:
     """Local event: a link to a watched node is up."""
 
@@ -245,7 +247,7 @@ class PeerUp:
     identity: Identity
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class PeerDown:
     """Local event: the link to a watched node was lost, or could not be made (``reason``)."""
 
@@ -253,7 +255,7 @@ class PeerDown:
     reason: str
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class TimerFired:
     """Local event: the timer ``key`` that the actor set has run out."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class AnnounceGateway:
     """A gateway to a partner's that it has dialled: over this link I take orders for circuits.  Answer: Done or
     Refused."""
@@ -21,7 +20,7 @@ class AnnounceGateway:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class OpenCircuit:
     """A gateway to one that has announced itself: bring me a circuit to a machine of yours.  Answer: Done or Refused.
 
@@ -34,12 +33,12 @@ class OpenCircuit:
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "CLIENT"
 
-    circuit: str = attrs.field(repr=False)
+    circuit: str = records.field(repr=False)
     node: str
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryGateway:
     """What does the gateway carry?  Answer: :class:`GatewayState`."""
 
@@ -48,7 +47,7 @@ class QueryGateway:
     LEVEL: ClassVar[str] = "READ"
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class PartnerState:
     """A partner, as a gateway sees it.
 
@@ -75,7 +74,7 @@ class PartnerState:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class GatewayState:
     """The partners of a gateway."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import attrs
+from condor_actors import records
 
 __all__ = ["ALIKE", "BELOW", "FlockTerms"]
 
 BELOW, ALIKE = "below", "alike"
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class FlockTerms:
     """What ``condor_flock limit`` sets for one partner; empty: no limit of that kind.
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import FileName, message
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class TailJob:
     """condor_tail: bytes of a running job's file.  Answer: :class:`RunFileBytes`."""
 
@@ -26,7 +25,7 @@ class TailJob:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ConnectToJob:
     """condor_ssh_to_job: open a shell beside the job.  Answer: Done; then :class:`ShellData` both ways."""
 
@@ -44,7 +43,7 @@ class ConnectToJob:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ReadRunFile:
     """Shadow to starter (for condor_tail): bytes of a sandbox file.  Answer: :class:`RunFileBytes`.
 
@@ -62,7 +61,7 @@ class ReadRunFile:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class RunFileBytes:
     """Answer to :class:`ReadRunFile`."""
 
@@ -76,7 +75,7 @@ class RunFileBytes:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class OpenShell:
     """condor_ssh_to_job, schedd → shadow → starter: start a shell (or a command) beside the job, on a pty.
 
@@ -96,7 +95,7 @@ class OpenShell:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ShellData:
     """Bytes typed into or printed by a shell; ``exit_code`` >= 0: it has ended; ``rows`` > 0: the window's new size."""
 
@@ -117,7 +116,7 @@ class ShellData:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ConnectToPort:
     """condor_ssh_to_job -L: open a connection to a port at which the job listens.
 
@@ -139,7 +138,7 @@ class ConnectToPort:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class OpenPort:
     """Schedd → shadow → starter: as :class:`ConnectToPort`, for a run."""
 
@@ -153,7 +152,7 @@ class OpenPort:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class PortData:
     """Bytes of a connection to a job's port.
 

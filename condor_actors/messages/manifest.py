@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import FileName
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class FileEntry:
     """One file, directory or link of a manifest.
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class RequestCycle:
     """Start a cycle soon (condor_reschedule; a schedd whose demand changed)."""
 
@@ -24,7 +23,7 @@ MOST_LIMITS = 4096
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class NegotiateRequests:
     """Negotiator to schedd: what does this submitter want, best first?  Answer: :class:`ResourceRequests`.
 
@@ -42,7 +41,7 @@ class NegotiateRequests:
     cursor: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ResourceRequest:
     """``count`` idle jobs that are alike in all significant attributes; ``job_ad`` is the first of them."""
 
@@ -53,7 +52,7 @@ class ResourceRequest:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ResourceRequests:
     """Answer to :class:`NegotiateRequests`; slots of the startds ``avoided`` (nodes, out of reach) and ``disbelieved``
     (what they grant cannot be true) are of no use to it now."""
@@ -68,7 +67,7 @@ class ResourceRequests:
     disbelieved: tuple[str, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Match:
     """Permission to claim a slot for a request.
 
@@ -89,7 +88,7 @@ class Match:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class MatchesMade:
     """Negotiator to schedd: go and claim these."""
 
@@ -102,7 +101,7 @@ class MatchesMade:
     matches: tuple[Match, ...]
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Rejection:
     """Why (the rest of) a request found nothing: a sentence and the number of slots per cause."""
 
@@ -113,7 +112,7 @@ class Rejection:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class RequestsRejected:
     """Negotiator to schedd: these requests stay unserved in this cycle."""
 
@@ -127,7 +126,7 @@ class RequestsRejected:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class MatchNotice:
     """Negotiator to startd: your slot was matched with this submitter's schedd; expect a claim.
 
@@ -146,7 +145,7 @@ class MatchNotice:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryPriorities:
     """condor_userprio: the accountant's records as ads.  Answer: ``AdsPage`` (kind Accounting)."""
 
@@ -158,7 +157,7 @@ class QueryPriorities:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class SetPriority:
     """condor_userprio -set…: ``what`` is ``factor priority usage begin last ceiling floor reset delete reset-all``.
 
@@ -177,7 +176,7 @@ class SetPriority:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class MakeReservation:
     """condor_reserve make: machines for a user in advance; ``constraint`` over slots.  Answer: Done or Refused."""
 
@@ -195,7 +194,7 @@ class MakeReservation:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class CancelReservation:
     """condor_reserve cancel.  Answer: Done or Refused(not-found)."""
 
@@ -207,7 +206,7 @@ class CancelReservation:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryReservations:
     """condor_reserve list.  Answer: ``AdsPage`` of reservation ads."""
 
@@ -219,7 +218,7 @@ class QueryReservations:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryLending:
     """condor_flock report: what do partners have here, and on which terms?  Answer: ``AdsPage`` of lending ads."""
 
@@ -231,7 +230,7 @@ class QueryLending:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryTrace:
     """Why did this job (or its autocluster) get nothing in the last cycle?  Answer: ``AdsPage`` of trace ads."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryOwner:
     """What do the sensors say, what runs here, is the pool paused?  Answer: :class:`OwnerView`."""
 
@@ -20,7 +19,7 @@ class QueryOwner:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class OwnerView:
     """Answer to :class:`QueryOwner`: one ad with ``Sensors`` and ``Slots`` as lists of records.
 
@@ -36,7 +35,7 @@ class OwnerView:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class PauseMachine:
     """condor_owner pause: nothing of the pool runs here for ``duration_s`` seconds.  Answer: Done or Refused.
 
@@ -53,7 +52,7 @@ class PauseMachine:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ResumeMachine:
     """condor_owner resume: the pause is over.  Answer: Done or Refused."""
 

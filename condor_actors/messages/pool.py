@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
 from condor_actors.messages.flock_terms import FlockTerms
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class EnrolMachine:
     """A machine without a certificate, by a join token: sign my key.  Answer: :class:`MachineEnrolled` or Refused.
 
@@ -26,13 +25,13 @@ class EnrolMachine:
     LEVEL: ClassVar[str] = "CLIENT"
 
     token_id: str
-    secret: str = attrs.field(repr=False)
+    secret: str = records.field(repr=False)
     request: bytes
     hosts: tuple[str, ...]
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class RenewMachine:
     """A machine of the pool, over TLS with its old certificate: sign my (new) key for the same names.
 
@@ -47,7 +46,7 @@ class RenewMachine:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class MachineEnrolled:
     """The machine's certificate, the pool's authority and revocation list (PEM), and what the pool is called."""
 
@@ -63,7 +62,7 @@ class MachineEnrolled:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryRevocations:
     """Which certificates and tokens are revoked?  Answer: :class:`Revocations`, once it is no longer what is known.
 
@@ -79,7 +78,7 @@ class QueryRevocations:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Revocations:
     """The authority's lists; an empty one never had anything in it.
 
@@ -98,14 +97,14 @@ class Revocations:
     partners: bytes = b""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class HostsRevoked:
     """Local event: the links of machines with these host names were cut, since they belong to the pool no longer."""
 
     hosts: frozenset[str]
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class KnownPartner:
     """Another pool that this one trusts.
 
@@ -119,7 +118,7 @@ class KnownPartner:
     name: str
     central: str
     gateways: tuple[str, ...] = ()
-    terms: FlockTerms = attrs.field(factory=FlockTerms)
+    terms: FlockTerms = records.field(factory=FlockTerms)
 
     def is_called(self, word: str) -> bool:
         """Whether FLOCK_TO or FLOCK_FROM means it: by its name, or by its central manager's host or address."""
@@ -128,7 +127,7 @@ class KnownPartner:
         return wanted in (self.name, host) or wanted.rpartition(":")[0].strip("[]") == host
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class PartnersKnown:
     """Local event: the pools that this one trusts, now."""
 
@@ -136,7 +135,7 @@ class PartnersKnown:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class BorrowCertificate:
     """A local user's tool to a daemon of the same machine (UNIX socket): lend me a certificate in my name.
 
@@ -149,7 +148,7 @@ class BorrowCertificate:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class CertificateLent:
     """A proxy certificate with its key and chain (PEM)."""
 
@@ -157,4 +156,4 @@ class CertificateLent:
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "CLIENT"
 
-    bundle: bytes = attrs.field(repr=False)
+    bundle: bytes = records.field(repr=False)

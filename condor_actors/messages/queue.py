@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import enum
-from typing import ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryJobs:
     """Which jobs satisfy all of this?  Answer: :class:`JobsPage`.
 
@@ -49,7 +51,7 @@ class QueryJobs:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class JobsPage:
     """Answer to :class:`QueryJobs`: flat ads (cluster and proc merged); ``cursor`` empty on the last page."""
 
@@ -62,7 +64,7 @@ class JobsPage:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryTotals:
     """How many jobs in which state, for ``owner`` and for all?  Answer: :class:`Totals`.
 
@@ -81,7 +83,7 @@ class QueryTotals:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Totals:
     """Pairs (JobStatus, number of jobs), of the owner's jobs and of everybody's.
 
@@ -126,7 +128,7 @@ class ActionResult(str, enum.Enum):
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ActOnJobs:
     """Do ``action`` to the jobs named by ``ids`` (proc -1: the cluster) or by ``constraint``.
 
@@ -145,7 +147,7 @@ class ActOnJobs:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ActionResults:
     """(cluster, proc, result) for each id of the question (for a cluster: one line, proc -1, and ``count`` jobs)."""
 
@@ -159,7 +161,7 @@ class ActionResults:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class EditJobs:
     """condor_qedit, condor_prio: set ``attributes`` (ad text) in the jobs; answer: :class:`ActionResults`."""
 
@@ -176,7 +178,7 @@ MOST_VACATED = 100
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class RunNow:
     """condor_now: vacate jobs, and run another one in their place (cluster and proc of each).
 
@@ -188,4 +190,8 @@ class RunNow:
     LEVEL: ClassVar[str] = "WRITE"
 
     job: tuple[int, int]
-    vacate: tuple[tuple[int, int], ...] = attrs.field(validator=attrs.validators.max_len(MOST_VACATED))
+    vacate: tuple[tuple[int, int], ...]
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.vacate) > MOST_VACATED:
+            raise ValueError(f"at most {MOST_VACATED} jobs are vacated at once, not {len(self.vacate)}")

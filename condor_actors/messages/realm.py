@@ -8,7 +8,7 @@ load it.
 
 from __future__ import annotations
 
-import re
+from condor_actors.patterns import late
 
 __all__ = ["MARK", "abroad", "is_realm", "node_abroad", "parted", "realm_of_host"]
 
@@ -16,7 +16,7 @@ MARK = "%"
 LINK_LOCAL = "fe80:"
 """Of these addresses what follows the mark is a network interface."""
 
-_REALM = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+_REALM = late(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
 
 def is_realm(name: str) -> bool:

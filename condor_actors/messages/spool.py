@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import FileName, message
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class SpoolChunk:
     """condor_submit -spool: bytes of an input file for the job's spool directory, in order.  Answer: Done."""
 
@@ -27,7 +26,7 @@ class SpoolChunk:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class FinishSpooling:
     """All inputs of the cluster are spooled: release its jobs.  Answer: Done."""
 
@@ -39,7 +38,7 @@ class FinishSpooling:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ListSpool:
     """condor_transfer_data: which output files lie in the spool of a job?  Answer: :class:`SpoolListing`."""
 
@@ -52,7 +51,7 @@ class ListSpool:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class SpoolListing:
     """(path, size, mode) of each file, and where it belongs at home (``iwd``)."""
 
@@ -65,7 +64,7 @@ class SpoolListing:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ReadSpool:
     """A piece of a spooled file.  Answer: :class:`SpoolBytes`."""
 
@@ -81,7 +80,7 @@ class ReadSpool:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class SpoolBytes:
     """Answer to :class:`ReadSpool`."""
 

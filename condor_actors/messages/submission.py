@@ -5,15 +5,16 @@ A job is its submitter's: identity comes from the link, never from the message.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ReserveCluster:
     """I want to submit; which cluster numbers may I use?  Answer: :class:`ClusterReserved`; no number comes twice.
 
@@ -28,7 +29,7 @@ class ReserveCluster:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ClusterReserved:
     """Answer to :class:`ReserveCluster`: ``cluster_id`` is the first number."""
 
@@ -43,7 +44,7 @@ class ClusterReserved:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class SubmitPage:
     """A part of a submission; nothing is queued before the page with ``last`` is committed as one transaction.
 
@@ -72,7 +73,7 @@ class SubmitPage:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class SubmitItems:
     """A part of a submission whose jobs are made as they are needed; what they are made of is stored as it comes.
 
@@ -100,7 +101,7 @@ class SubmitItems:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Submitted:
     """The jobs are in the queue, on disk."""
 

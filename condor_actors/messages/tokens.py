@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codec import message
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class FetchToken:
     """condor_token_fetch: a token in the name of who asks.  Answer: :class:`TokenIssued` or Refused.
 
@@ -30,7 +29,7 @@ class FetchToken:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class TokenIssued:
     """A token, whole."""
 
@@ -38,11 +37,11 @@ class TokenIssued:
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "CLIENT"
 
-    token: str = attrs.field(repr=False)
+    token: str = records.field(repr=False)
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class VerifyToken:
     """A daemon that has no signing key to the collector: does this token count?  Answer: :class:`TokenVerified`.
 
@@ -55,12 +54,12 @@ class VerifyToken:
     VERSION: ClassVar[int] = 1
 
     token: str
-    proof: bytes = attrs.field(repr=False)
+    proof: bytes = records.field(repr=False)
     binding: bytes
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class TokenVerified:
     """The token counts now."""
 
@@ -70,7 +69,7 @@ class TokenVerified:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueryTokenRequests:
     """condor_token_request_list: which requests for tokens may I decide?  Answer: :class:`TokenRequests`."""
 
@@ -79,7 +78,7 @@ class QueryTokenRequests:
     LEVEL: ClassVar[str] = "READ"
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class TokenRequest:
     """One request that waits: its number, for whom, for which levels and how long, from where and since when."""
 
@@ -92,7 +91,7 @@ class TokenRequest:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class TokenRequests:
     """Answer to :class:`QueryTokenRequests`."""
 
@@ -104,7 +103,7 @@ class TokenRequests:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ApproveTokenRequest:
     """condor_token_request_approve: give the token.  For administrators, and for whom the token is.  Answer: Done."""
 
@@ -116,7 +115,7 @@ class ApproveTokenRequest:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class AutoApproveTokenRequests:
     """condor_token_request_auto_approve: approve what new daemons ask for, from a network, for a time.  Answer: Done.
 
@@ -134,7 +133,7 @@ class AutoApproveTokenRequests:
 
 
 @message
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class RevokeTokens:
     """condor_token_revoke: these tokens, and those of which an expression is true, count no longer.  Answer: Done."""
 

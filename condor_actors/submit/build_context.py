@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import functools
 import math
-import re
-from typing import Any
 
 from condor_actors.classads import ClassAdSyntaxError, Expr, parse_expression
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.classads.language.expressions import Literal
 from condor_actors.config.parameters import default_text
 from condor_actors.messages.codes import Universe
+from condor_actors.patterns import late
 from condor_actors.submit.environment import Environment
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.macros import Scope
 from condor_actors.submit.pending_attributes import PendingAttributes
 
-_ASSIGNS = re.compile(r"(?<![=!<>?])=(?![=?!])")  # an = that is no part of a comparison
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
+
+_ASSIGNS = late(r"(?<![=!<>?])=(?![=?!])")  # an = that is no part of a comparison
 _TRUE = frozenset({"true", "yes", "t", "y", "1"})
 _FALSE = frozenset({"false", "no", "f", "n", "0"})
 UNIVERSE_IDS = {

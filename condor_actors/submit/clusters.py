@@ -7,18 +7,20 @@ empty text, and ten thousand such jobs are ten thousand references to one empty 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import attrs
-
+from condor_actors import records
 from condor_actors.submit.factory import repeated
 from condor_actors.submit.itemdata import Itemdata
 from condor_actors.submit.maker import Attributes, Maker, same, value_text
 
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
+
 _PER_JOB = ("procid",)
 
 
-@attrs.define
+@records.define
 class Cluster:
     """A cluster under construction, complete when the description has been read.
 
@@ -30,8 +32,8 @@ class Cluster:
     """
 
     cluster_id: int
-    attributes: Attributes = attrs.Factory(dict)
-    procs: Sequence[bytes] = attrs.Factory(list)
+    attributes: Attributes = records.Factory(dict)
+    procs: Sequence[bytes] = records.Factory(list)
     is_factory: bool = False
 
     @property

@@ -11,14 +11,13 @@ Several queue statements fill one cluster, unless executable or universe changed
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAdSyntaxError, Expr
 from condor_actors.messages.codes import Universe
+from condor_actors.patterns import late
 from condor_actors.submit.build_context import BuildContext, parsed
 from condor_actors.submit.clusters import Cluster, queue_jobs
 from condor_actors.submit.environment import Environment
@@ -44,12 +43,12 @@ ALIASES = {
 
 MAX_JOBS = 1_000_000
 MAX_FACTORY_JOBS = 10_000_000
-_ASSIGNMENT = re.compile(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)\Z", re.DOTALL)
-_DIRECTIVE = re.compile(r"(include|use|warning|error)\b\s*(.*?)\s*:\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
-_CONDITION = re.compile(r"(if|elif|else|endif)(?=\s|$|\()\s*(.*)\Z", re.IGNORECASE)
+_ASSIGNMENT = late(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)\Z", "s")
+_DIRECTIVE = late(r"(include|use|warning|error)\b\s*(.*?)\s*:\s*(.*)\Z", "is")
+_CONDITION = late(r"(if|elif|else|endif)(?=\s|$|\()\s*(.*)\Z", "i")
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Options:
     """How the tool was called.
 
@@ -252,6 +251,8 @@ class Description:
         directive = _DIRECTIVE.match(line.text)
         if directive is None:
             first = line.text.split(None, 1)[0].lower() if line.text.strip() else ""
+            import difflib
+
             meant = "; did you mean queue?" if difflib.get_close_matches(first, ("queue",), 1, 0.75) else ""
             raise _wrong(f"{line.text.strip()[:80]!r}: expected NAME = VALUE or queue{meant}", line, reader)
         self._direct(directive.group(1).lower(), directive.group(2), directive.group(3), line, reader, depth)

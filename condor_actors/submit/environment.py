@@ -5,11 +5,22 @@ The tool gives the real caller's folder, environment, clock and file system; tes
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
-import attrs
+from condor_actors import records
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from random import Random
+    from typing import Protocol
+else:
+    Protocol = object
+
+
+def _random() -> Random:
+    from random import Random
+
+    return Random()
 
 
 class FileSystem(Protocol):
@@ -40,7 +51,7 @@ class FileSystem(Protocol):
         """The first line of a file, at most 1024 bytes; empty when it cannot be read."""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Environment:
     """The world of one submission.
 
@@ -67,6 +78,6 @@ class Environment:
     setting: Callable[[str], str | None]
     version: str
     platform: str
-    automatic: Mapping[str, str] = attrs.Factory(dict)
-    random: random.Random = attrs.Factory(random.Random)
+    automatic: Mapping[str, str] = records.Factory(dict)
+    random: Random = records.Factory(_random)
     submit_method: int = 0

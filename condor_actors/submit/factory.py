@@ -10,13 +10,16 @@ and then every job is made here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import overload
 
 from condor_actors.submit.build_context import BuildContext
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.itemdata import Itemdata
 
 __all__ = ["Repeated", "limits", "repeated"]
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import overload
 
 FEW = 200
 """Jobs that are made one by one sooner than they are guessed."""
@@ -39,11 +42,12 @@ class Repeated(Sequence[bytes]):
     def __len__(self) -> int:
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> bytes: ...
+    if TYPE_CHECKING:
+        @overload
+        def __getitem__(self, index: int) -> bytes: ...
 
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[bytes]: ...
+        @overload
+        def __getitem__(self, index: slice) -> Sequence[bytes]: ...
 
     def __getitem__(self, index: int | slice) -> bytes | Sequence[bytes]:
         if isinstance(index, slice):

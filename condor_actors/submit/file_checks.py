@@ -18,11 +18,13 @@ what                                  is looked at
 
 from __future__ import annotations
 
-from typing import Final
-
 from condor_actors.messages.references.urls import local_path, travels_as_url
 from condor_actors.submit.build_context import BuildContext
 from condor_actors.submit.errors import SubmitError
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["check_executable", "check_file", "check_log", "files_are_checked"]
 

@@ -7,9 +7,15 @@ of a name, or None.  **Source**: the manual, "Function Macros in Configuration" 
 from __future__ import annotations
 
 import os.path
-import re
 from collections.abc import Callable, Mapping
-from typing import Protocol
+
+from condor_actors.patterns import late
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object
 
 
 class Surface(Protocol):
@@ -20,7 +26,7 @@ class Surface(Protocol):
     evaluate: Callable[[str], object]
 
 
-_FORMAT = re.compile(r"%[-+ #0]{0,5}\d{0,4}(\.\d{0,4})?[diouxXeEfFgGs][^%]*", re.DOTALL)
+_FORMAT = late(r"%[-+ #0]{0,5}\d{0,4}(\.\d{0,4})?[diouxXeEfFgGs][^%]*", "s")
 Lookup = Callable[[str], "str | None"]
 Function = Callable[[Surface, str, Lookup], str]
 

@@ -19,14 +19,11 @@ Every command may also be given by the name of its attribute (``JobBatchName = x
 
 from __future__ import annotations
 
-import difflib
-
-import attrs
-
+from condor_actors import records
 from condor_actors.cores.submit_commands import COMMANDS, Standing
 
 
-@attrs.frozen
+@records.frozen
 class Keyword:
     """A command, the attribute it sets, how, and the attribute's name in lower case."""
 
@@ -192,5 +189,8 @@ def is_known(name: str) -> bool:
 
 def nearest(name: str) -> str | None:
     """The command that a word was most likely meant to be; None: nothing is near."""
+
+    import difflib
+
     found = difflib.get_close_matches(name.lower(), _CARRIED_OUT, 1, 0.75)
     return found[0] if found else None

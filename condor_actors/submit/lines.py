@@ -11,17 +11,16 @@ Comments (``#``) and empty lines are dropped here; each logical line keeps the n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-import attrs
-
+from condor_actors import records
+from condor_actors.patterns import late
 from condor_actors.submit.errors import SubmitError
 
-_BLOCK = re.compile(r"^\s*([+\w.]+)\s*@=\s*(\S+)\s*$")
+_BLOCK = late(r"^\s*([+\w.]+)\s*@=\s*(\S+)\s*$")
 
 
-@attrs.frozen
+@records.frozen
 class Line:
     """A logical line: its text without surrounding blanks, and where it began.
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 
-import attrs
-
+from condor_actors import records
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.functions import FUNCTIONS, file_parts
 
@@ -24,7 +23,7 @@ MAX_EXPANSION_CHARS = 1 << 20
 _DOLLAR = "\ue000"  # stands for $(DOLLAR) until the outermost expansion is done
 
 
-@attrs.frozen
+@records.frozen
 class Reference:
     """``$(name)``, ``$(name:default)`` (function empty) or ``$FUNCTION(arguments)`` within a template."""
 

@@ -8,10 +8,8 @@ makes again only the sections that asked for something that changed (see
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import Expr, unparse
 from condor_actors.messages.codes import Universe
 from condor_actors.submit import factory, policy, program, requirements, resources, transfer
@@ -23,6 +21,12 @@ from condor_actors.submit.pending_attributes import PendingAttributes
 from condor_actors.submit.refusals import is_macro_only
 from condor_actors.submit.remote import remote_attributes
 from condor_actors.submit.services import ports, tokens
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
+else:
+    Any = object
 
 Section = Callable[[BuildContext], None]
 Attributes = dict[str, tuple[str, Any]]
@@ -170,7 +174,7 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
 )
 
 
-@attrs.frozen
+@records.frozen
 class _Trace:
     """What a section asked for and wrote when the first job was made.
 
@@ -284,7 +288,7 @@ class Maker:
         for number, trace in enumerate(traces):
             own = bool(trace.touched & varying)
             if own or any(_depends(trace.reads, key) for key in written):
-                self._varied.append((number, attrs.evolve(trace, own=own)))
+                self._varied.append((number, records.evolve(trace, own=own)))
                 written |= trace.writes.keys()
             else:
                 fixed_reads |= trace.reads

@@ -10,7 +10,11 @@ A `PendingAttributes` records that: writes in order with the section that made t
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
+else:
+    Any = object
 
 Value = Any
 """str, int, float, bool, or a parsed expression."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import posixpath
-import signal
 
 from condor_actors.cores.argument_quoting import join_raw
 from condor_actors.cores.registry_logins import LOGIN_FILE, BadLogins, login_files, login_for
@@ -30,12 +28,15 @@ BY_NAME = "say docker_image = [HOST[:PORT]/]NAME[:TAG]"
 
 def universe(context: BuildContext) -> None:
     """JobUniverse, and WantDocker or WantContainer."""
+
     name = (context.text("universe", "JobUniverse") or context.needed("DEFAULT_UNIVERSE")).lower()
     if name.isdecimal():
         name = next((word for word, number in UNIVERSE_IDS.items() if str(number) == name), name)
     if name not in UNIVERSE_IDS:
         run = [word for word, number in UNIVERSE_IDS.items()
                if universe_objection(number) is None]
+        import difflib
+
         meant = difflib.get_close_matches(name, run, 1)
         hint = f"; did you mean {meant[0]}?" if meant else f"; expected one of {', '.join(sorted(run))}."
         raise SubmitError(f"I don't know about the '{name}' universe{hint}", command="universe")
@@ -313,6 +314,9 @@ def signal_name(given: str) -> str:
     Raises:
         SubmitError: there is no such signal.
     """
+
+    import signal
+
     word = given.upper()
     try:
         found = (

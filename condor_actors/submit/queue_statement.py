@@ -15,17 +15,22 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
-import attrs
-
+from condor_actors import records
+from condor_actors.patterns import late
 from condor_actors.submit.errors import SubmitError
 
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object
+
 MAX_COUNT = 10_000_000
-_KEYWORD = re.compile(r"(?:^|[\s,])(in|from|matching)(?=[\s(\[]|$)", re.IGNORECASE)
-_QUALIFIER = re.compile(r"(files|dirs|any)(?=[\s(\[]|$)\s*", re.IGNORECASE)
-_SLICE = re.compile(r"\[\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d*)\s*)?\]\s*|\[\s*(-?\d+)\s*\]\s*")
-_VARIABLES = re.compile(r"(?:^|(?<=[\s)\]]))([A-Za-z_][\w.]*(?:\s*[,\s]\s*[A-Za-z_][\w.]*)*)\s*$")
+_KEYWORD = late(r"(?:^|[\s,])(in|from|matching)(?=[\s(\[]|$)", "i")
+_QUALIFIER = late(r"(files|dirs|any)(?=[\s(\[]|$)\s*", "i")
+_SLICE = late(r"\[\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d*)\s*)?\]\s*|\[\s*(-?\d+)\s*\]\s*")
+_VARIABLES = late(r"(?:^|(?<=[\s)\]]))([A-Za-z_][\w.]*(?:\s*[,\s]\s*[A-Za-z_][\w.]*)*)\s*$")
 _SEPARATORS = ", \t"
 
 
@@ -51,7 +56,7 @@ class Files(Protocol):
         """(path, is a folder) of what matches, sorted."""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QueueStatement:
     """A queue statement as read; nothing of the file system has been looked at.
 
@@ -78,7 +83,7 @@ class QueueStatement:
     def with_rows(self, rows: Sequence[str]) -> QueueStatement:
         """The same statement, its open list filled with the lines that followed."""
         more = rows if self.mode is Mode.FROM else [item for row in rows for item in split_items(row)]
-        return attrs.evolve(self, items=(*self.items, *more), open_list=False)
+        return records.evolve(self, items=(*self.items, *more), open_list=False)
 
 
 def is_queue(text: str) -> bool:

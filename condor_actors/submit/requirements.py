@@ -24,8 +24,6 @@ clause                       when
 
 from __future__ import annotations
 
-from typing import Any
-
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr
 from condor_actors.cores.object_store import is_object
 from condor_actors.messages.codes import Universe
@@ -33,6 +31,10 @@ from condor_actors.messages.references.urls import scheme_of
 from condor_actors.submit.build_context import BuildContext, assigns, parsed
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.urls import own_plugins, urls_of
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
 
 _OPSYS = ("opsys", "opsysandver", "opsyslongname", "opsysshortname", "opsysname", "opsyslegacy")
 _DEFERRAL = (

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from itertools import pairwise
 
 from condor_actors.classads import ClassAd, Expr
+from condor_actors.patterns import late
 from condor_actors.submit.build_context import BuildContext, parsed
 from condor_actors.submit.errors import SubmitError
 
-_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])?(?:I?B?)|B)\s*$", re.IGNORECASE)
+_QUANTITY = late(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])?(?:I?B?)|B)\s*$", "i")
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _TYPOS = {"cpu": "request_cpus", "gpu": "request_gpus", "gpu_memory": "gpus_minimum_memory",
           "gpus_memory": "gpus_minimum_memory"}  # fmt: skip
@@ -38,6 +38,7 @@ def quantity(text: str, scale_bytes: int) -> int | None:
 
 def requests(context: BuildContext) -> None:
     """RequestCpus, RequestMemory, RequestDisk, RequestGPUs, Request<Tag>."""
+
     given = {
         name[len("request_") :]: name
         for name in (*context.scope.assigned, *context.scope.live)
@@ -49,6 +50,8 @@ def requests(context: BuildContext) -> None:
         if tag in _TYPOS:
             context.warn(f"{name} is not a valid submit keyword, did you mean {_TYPOS[tag]}?")
             continue
+        import difflib
+
         meant = difflib.get_close_matches(tag, ("cpus", "memory", "disk", "gpus"), 1, 0.75)
         if meant:
             raise SubmitError(f"{name} is not a command; did you mean request_{meant[0]}?", command=name)

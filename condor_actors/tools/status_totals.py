@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd
 
 STATES = ("Owner", "Claimed", "Unclaimed", "Matched", "Preempting", "Drained", "Backfill", "BkIdle")
 
 
-@attrs.frozen
+@records.frozen
 class Total:
     """One kind of totals.
 

@@ -11,8 +11,11 @@ blocking client speaks with the same code.
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from condor_actors.patterns import late
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_STRING_BYTES = 640 * 1024
 """Banana's own limit for one string, and so for one frame."""
@@ -36,7 +39,7 @@ VOCABULARY = (
     b"answer", b"error", b"decref", b"decache", b"uncache",
 )
 
-_CALL = re.compile(
+_CALL = late(
     rb"\x07\x80\x1a\x87([\x00-\x7f]{1,9})\x81\x04\x82link\x07\x82deliver([\x00\x01])\x81"
     rb"\x02\x80\x0b\x87([\x00-\x7f]{1,4})\x82"
 )

@@ -25,7 +25,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from struct import pack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
 from condor_actors.messages.codec import MalformedMessage, NotText, OversizedMessage, decode, encode
 from condor_actors.messages.envelope import TOOL, Envelope, Refused
@@ -41,8 +40,10 @@ from condor_actors.wire.errors import (
 )
 from condor_actors.wire.nodes import BadNode, TlsNode, UnixNode, parse_node, short_socket_path
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
     import ssl
+    from typing import Any
 
     from condor_actors.wire.certificates.tool_credentials import ToolCredentials
     from condor_actors.wire.idtokens.bearer import TokenCredentials

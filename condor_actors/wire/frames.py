@@ -17,12 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
 
 import msgpack
 
 from condor_actors.messages.codec import MAX_BODY_BYTES
 from condor_actors.messages.envelope import Envelope
+from condor_actors.records import NamedTuple
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
 
 HELLO, BATCH, ACK, BYE = 0, 1, 2, 3
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from condor_actors.addresses import BadAddress, joined_address, split_address
 from condor_actors.messages.realm import parted, realm_of_host
+from condor_actors.records import NamedTuple
 
 DEFAULT_PORT = 9618
 SUN_PATH_BYTES = 100

@@ -20,14 +20,14 @@ make.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
-import attrs
-
+from condor_actors import records
 from condor_actors.classads.native import core
 from condor_actors.classads.values import ListValue
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from condor_actors.classads import Expr
 
 DEFAULT_STEPS: Final = 300_000
@@ -50,7 +50,7 @@ class TooCostly(ValueError):
     """A query asks for more than it may."""
 
 
-@attrs.define
+@records.define
 class _Budget:
     """Limits of one evaluation, and what the engine in Python has spent."""
 

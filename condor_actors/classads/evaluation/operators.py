@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
 
 from condor_actors.classads.values import (
     ERROR,
@@ -21,6 +20,10 @@ from condor_actors.classads.values import (
     Value,
     wrap,
 )
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
 
 Operation = Callable[[Value, Value], Value]
 

@@ -7,7 +7,6 @@ and what goes deeper still is ERROR.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
 
 from condor_actors.classads.evaluation.budget import BUDGET, Exhausted
 from condor_actors.classads.evaluation.state import State, element
@@ -16,7 +15,10 @@ from condor_actors.classads.language.python_nodes import late, spare
 from condor_actors.classads.native import core
 from condor_actors.classads.values import ERROR, ListValue, Value
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Final
+
     from condor_actors.classads.ad import ClassAd
 
 _FRAMES: Final = 20_000

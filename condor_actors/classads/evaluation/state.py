@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import TYPE_CHECKING, Any, Final
 
 from condor_actors.classads.evaluation.budget import BUDGET, ITEM_BYTES, Exhausted, weight
 from condor_actors.classads.language.expressions import Expr
 from condor_actors.classads.native import core
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from condor_actors.classads.ad import ClassAd
 
 MAX_DEPTH: Final = 400

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, Literal
 
 from condor_actors.classads.ad import ClassAd
-from condor_actors.classads.forms.json_form import iter_json, write_json_list
 from condor_actors.classads.forms.long_form import iter_long, write_long
-from condor_actors.classads.forms.xml_form import iter_xml, write_xml_list
 from condor_actors.classads.language.parser import parse_records
 from condor_actors.classads.language.unparse import unparse
 
-Form = Literal["long", "new", "json", "xml"]
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any, Final, Literal
+
+    Form = Literal["long", "new", "json", "xml"]
+
 FORMS: Final[tuple[Form, ...]] = ("long", "new", "json", "xml")
 
 
@@ -49,6 +51,10 @@ def iter_ads(text: str, form: Form | None = None) -> Iterator[ClassAd]:
     Raises:
         ClassAdSyntaxError: When the faulty ad is reached.
     """
+
+    from condor_actors.classads.forms.json_form import iter_json
+    from condor_actors.classads.forms.xml_form import iter_xml
+
     form = form or recognise(text)
     if form == "xml":
         yield from iter_xml([text])
@@ -71,6 +77,10 @@ def write_ads(ads: Iterable[ClassAd], form: Form) -> Iterator[str]:
     Returns:
         An iterator of pieces.
     """
+
+    from condor_actors.classads.forms.json_form import write_json_list
+    from condor_actors.classads.forms.xml_form import write_xml_list
+
     if form == "xml":
         yield from write_xml_list(ads)
     elif form == "json":

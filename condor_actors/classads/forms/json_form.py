@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.errors import ClassAdSyntaxError
@@ -13,6 +12,10 @@ from condor_actors.classads.language.expressions import Expr, ListExpr, Literal,
 from condor_actors.classads.language.parser import parse_expression
 from condor_actors.classads.language.unparse import real_text, unparse
 from condor_actors.classads.values import UNDEFINED, Value, wrap
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
 
 _MAX_DEPTH = 100
 

@@ -8,9 +8,7 @@ sent five minutes ago.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
 
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.attribute_map import DELETED
@@ -22,17 +20,24 @@ from condor_actors.classads.language.spellings import first_spelling, lower_name
 from condor_actors.classads.language.unparse import name_text, quote, real_text, unparse
 from condor_actors.classads.native import core
 from condor_actors.classads.values import Value
+from condor_actors.patterns import late
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any, Final
+else:
+    Any = object
 
 Entry = tuple[str, str, Any]
 """What a line says: the name's key, its spelling where that is not the one on record, the value."""
 
-_LINE: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|'(?:[^'\\]|\\.)*')\s*=\s*(.*\S)\s*\Z", re.DOTALL)
+_LINE: Final = late(r"\s*([A-Za-z_][A-Za-z0-9_]*|'(?:[^'\\]|\\.)*')\s*=\s*(.*\S)\s*\Z", "s")
 _WIRE_LINES: Final[Recent[bytes, Entry]] = Recent(50_000)
 _NAMES: Final[Recent[bytes, tuple[str, str]]] = Recent(10_000)
 _NUMBER_LINES: Final[Recent[bytes, Entry]] = Recent(30_000)
 _QUOTED: Final[Recent[str, str]] = Recent(20_000)
 _LONG_LINES: Final[Recent[str, tuple[str, str, Any]]] = Recent(20_000)
-_STRING: Final = re.compile(r'"((?:[^"\\]|\\(?!"\s*\Z).|\\(?="\s*\Z))*)"', re.DOTALL)
+_STRING: Final = late(r'"((?:[^"\\]|\\(?!"\s*\Z).|\\(?="\s*\Z))*)"', "s")
 
 
 def read_wire(data: bytes) -> ClassAd:

@@ -13,10 +13,8 @@
 from __future__ import annotations
 
 import math
-import re
 import xml.parsers.expat
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
 from xml.sax.saxutils import escape
 
 from condor_actors.classads.ad import ClassAd
@@ -31,11 +29,16 @@ from condor_actors.classads.language.times import (
 )
 from condor_actors.classads.language.unparse import unparse
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value, wrap
+from condor_actors.patterns import late
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any, Final
 
 HEADER: Final = '<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n'
 FOOTER: Final = "</classads>\n"
 _MAX_DEPTH: Final = 100
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_CONTROL: Final = late(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def write_xml(ad: ClassAd) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from condor_actors.classads.language import python_nodes
 from condor_actors.classads.native import core
 from condor_actors.classads.values import UNDEFINED, Value
+
+TYPE_CHECKING = False  # typing is not loaded
 
 if TYPE_CHECKING or core is None:
     from condor_actors.classads.language.python_nodes import (

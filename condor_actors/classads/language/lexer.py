@@ -9,17 +9,21 @@ Keywords are told apart by the parser, because ``true`` is a name nowhere and ``
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from condor_actors.classads.errors import ClassAdSyntaxError
 from condor_actors.classads.values import INT_MAX, INT_MIN
+from condor_actors.patterns import late
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
 
 Token = tuple[str, str | int | float, int]
 
 MAX_TEXT: Final = 1024 * 1024
 
 _BLANK: Final = " \t\r\n\v\f"
-_TOKEN: Final = re.compile(
+_TOKEN: Final = late(
     r"""
     [ \t\r\n\v\f]*
     (?:
@@ -31,9 +35,9 @@ _TOKEN: Final = re.compile(
       | (?P<quoted>'(?:[^'\\]|\\.)*')
     )
     """,
-    re.VERBOSE | re.DOTALL | re.ASCII,
+    "xsa",
 )
-_ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_ESCAPE: Final = late(r"\\([0-3]?[0-7]{1,2}|.)", "s")
 _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -166,7 +170,7 @@ def as_the_library(tokens: list[Token], text: str) -> list[Token]:
     return found
 
 
-_HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+(?![A-Za-z0-9_])")
+_HEX: Final = late(r"0[xX][0-9a-fA-F]+(?![A-Za-z0-9_])")
 
 
 def fold_number(number: int | float, negative: bool) -> int | float:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Final, NoReturn, TypeVar
 
 from condor_actors.classads.errors import ClassAdSyntaxError
 from condor_actors.classads.language.expressions import (
@@ -32,10 +31,15 @@ from condor_actors.classads.language.times import absolute_from_text, relative_f
 from condor_actors.classads.native import core
 from condor_actors.classads.values import ERROR, UNDEFINED
 
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final, NoReturn, TypeVar
+
+    T = TypeVar("T")
+
 MAX_DEPTH: Final = 200
 MAX_REMEMBERED: Final = 16_384
 """Characters of the longest text that is remembered with its tree."""
-T = TypeVar("T")
 
 _BINDING: Final = {
     "||": 20,

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
 
 from condor_actors.classads.values import ListValue, RelativeTime, Value
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from condor_actors.classads.ad import ClassAd
+else:
+    Any = object
 
 Run = Callable[[Any, Any], Any]
 

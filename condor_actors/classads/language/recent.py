@@ -11,10 +11,16 @@ end, takes little room, however much of it comes.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final, Generic, TypeVar
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final, Generic, TypeVar
+
+    K = TypeVar("K", bound=Hashable)
+    V = TypeVar("V")
+else:
+    K = V = None
+    Generic = {(None, None): object}
 
 FIRST_CAPACITY: Final = 2_048
 

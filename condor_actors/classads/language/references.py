@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from condor_actors.classads.language.expressions import Call, Expr, RecordExpr, Reference
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
     from condor_actors.classads.ad import ClassAd
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
 
 _MAX_SPELLINGS: Final = 100_000
 lower_of: dict[str, str] = {}

@@ -7,21 +7,23 @@ The text of an instant is ``2020-01-31T23:59:59+01:00``, that of a span ``[-][da
 from __future__ import annotations
 
 import math
-import re
 import time
-from decimal import Decimal
-from typing import Final
 
 from condor_actors.classads.values import AbsoluteTime, RelativeTime
+from condor_actors.patterns import late
 
-_DIGIT: Final = re.compile(r"\d", re.ASCII)
-_NUMBER: Final = re.compile(r"\d+", re.ASCII)
-_ZONE: Final = re.compile(r"(?<=.)([-+])(\d\d)(\d\d)\Z", re.ASCII | re.DOTALL)
-_RELATIVE: Final = re.compile(
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Final
+
+_DIGIT: Final = late(r"\d", "a")
+_NUMBER: Final = late(r"\d+", "a")
+_ZONE: Final = late(r"(?<=.)([-+])(\d\d)(\d\d)\Z", "as")
+_RELATIVE: Final = late(
     r"\s*(-?)\s*(?:(\d*)\s*\+\s*|(\d*)\s*[dD]\s*)?"
     r"(?:(?:(\d*)\s*:\s*)?(?:(\d*)\s*:\s*)?(\d+|\d*\.\d+)?(?:\s*[sS])?"
     r"|(?:(\d*)\s*[hH]\s*)?(?:(\d*)\s*[mM]\s*)?(?:(\d*)\s*[sS])?)\s*\Z",
-    re.ASCII,
+    "a",
 )
 
 
@@ -223,6 +225,8 @@ def exact_span_text(value: RelativeTime) -> str:
     text = span_to_text(value)
     if relative_from_text(text) == value:
         return text
+    from decimal import Decimal
+
     return format(Decimal(repr(value.span_s)), "f")
 
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final
-from typing import Literal as Choice
 
 from condor_actors.classads.language.expressions import (
     Binary,
@@ -30,10 +28,16 @@ from condor_actors.classads.language.expressions import (
 )
 from condor_actors.classads.language.times import absolute_to_text, exact_span_text, relative_to_text, span_to_text
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
+from condor_actors.patterns import late
 
-Style = Choice["new", "tools", "wire", "pretty"]
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any, Final
+    from typing import Literal as Choice
 
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+    Style = Choice["new", "tools", "wire", "pretty"]
+
+_PLAIN_NAME: Final = late(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _QUOTED_WORDS: Final = frozenset({"true", "false", "undefined", "error", "is", "isnt", "parent"})
 _ESCAPES: Final = {
     "\n": "\\n",
@@ -45,8 +49,8 @@ _ESCAPES: Final = {
     "\v": "\\v",
     "\\": "\\\\",
 }
-_SPECIAL: Final = re.compile(r'[^ !#-\[\]-~]')
-_CONTROL: Final = re.compile(r'["\\\x00-\x1f\x7f\ud800-\udfff]')
+_SPECIAL: Final = late(r'[^ !#-\[\]-~]')
+_CONTROL: Final = late(r'["\\\x00-\x1f\x7f\ud800-\udfff]')
 _PLAIN_TIMES: Final = (-30_000_000_000, 253_000_000_000)
 """Instants of four-digit years, whatever the zone."""
 _SPELLED: Final = {"=?=": "is", "=!=": "isnt"}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.evaluation.running import run_attribute
 from condor_actors.classads.language.expressions import Binary, Expr
 from condor_actors.classads.native import core
 from condor_actors.classads.values import UNDEFINED, Value, is_true
+
+TYPE_CHECKING = False  # typing is not loaded
 
 
 def _attribute(key: str, ad: ClassAd, target: ClassAd, now_s: float | None) -> Value:

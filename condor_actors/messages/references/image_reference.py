@@ -7,12 +7,10 @@ it is shown to people as they wrote it.
 
 from __future__ import annotations
 
-import fnmatch
-import ipaddress
-import re
 from collections.abc import Sequence
 
-import attrs
+from condor_actors import records
+from condor_actors.patterns import late
 
 __all__ = ["DIGEST", "IMAGE_DIGEST", "OF_APPTAINER", "SCHEME", "BadReference", "ImageReference", "Registry",
            "check_proxy", "is_loopback", "mirrors_of", "registry_for"]
@@ -25,17 +23,17 @@ DEFAULT_REGISTRY, DEFAULT_FOLDER, DEFAULT_TAG = "docker.io", "library/", "latest
 DEFAULT_HOST = "registry-1.docker.io"
 """The host that answers for the default registry."""
 MOST_LETTERS = 1000
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
-_HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?\Z")
-_NAME = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*\Z")
-_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
+DIGEST = late(r"sha256:[0-9a-f]{64}\Z")
+_HOST = late(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?\Z")
+_NAME = late(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*\Z")
+_TAG = late(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
 
 
 class BadReference(ValueError):
     """It names no image of a registry; the text says why."""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class ImageReference:
     """One image of a registry.
 
@@ -81,7 +79,7 @@ class ImageReference:
         return cls(registry=host.lower(), name=name, tag=tag or DEFAULT_TAG, digest=digest)
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Registry:
     """Where an image may be fetched from.
 
@@ -97,6 +95,9 @@ class Registry:
 
 def is_loopback(host: str) -> bool:
     """Whether ``host`` or ``host:port`` is this machine, by its name alone."""
+
+    import ipaddress
+
     bare = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     if bare.lower().rstrip(".") == "localhost" or bare.lower().endswith(".localhost"):
         return True
@@ -108,6 +109,9 @@ def is_loopback(host: str) -> bool:
 
 def registry_for(name: str, allowed: Sequence[str]) -> Registry | None:
     """A registry by its name in references; None: an administrator's list (CONTAINER_REGISTRIES) does not have it."""
+
+    import fnmatch
+
     for each in allowed:
         pattern = each.removeprefix("http://").removeprefix("https://").rstrip("/").lower()
         if fnmatch.fnmatchcase(name, pattern):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from condor_actors.patterns import late
+
 __all__ = ["FETCHED", "MAX_URL_BYTES", "OBJECT_STORES", "bad_url", "is_url", "local_path", "scheme_of", "shown_url",
            "travels_as_url"]
 
@@ -17,8 +19,8 @@ OBJECT_STORES = ("s3", "gs")
 """Schemes that the submit machine signs: execute machines see https."""
 FILE = "file"
 MAX_URL_BYTES = 8192
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_NOT_PRINTED = re.compile(r"[\x00-\x20\x7f]")
+_SCHEME = late(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_NOT_PRINTED = late(r"[\x00-\x20\x7f]")
 _LOCAL_HOST = "localhost/"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from condor_actors.classads import ClassAd
 from condor_actors.cores.job_tokens import (
     MOST_TOKENS,
@@ -15,6 +13,7 @@ from condor_actors.cores.job_tokens import (
 )
 from condor_actors.messages.codes import Universe
 from condor_actors.messages.credentials import WantedToken
+from condor_actors.patterns import late
 from condor_actors.submit.build_context import BuildContext, unquoted
 from condor_actors.submit.errors import SubmitError
 
@@ -22,9 +21,9 @@ __all__ = ["tokens"]
 
 COMMAND = "use_oauth_services"
 SECTIONS = (Universe.VANILLA, Universe.PARALLEL)
-_MORE = re.compile(r"(?P<service>[a-z0-9-]+)_oauth_(?P<what>permissions|resource)(?:_(?P<handle>.+))?")
+_MORE = late(r"(?P<service>[a-z0-9-]+)_oauth_(?P<what>permissions|resource)(?:_(?P<handle>.+))?")
 
-_LIKE = re.compile(r"_oauth_(?:permissions|resource)(?:_|\Z)")
+_LIKE = late(r"_oauth_(?:permissions|resource)(?:_|\Z)")
 
 
 def tokens(context: BuildContext) -> None:

@@ -6,27 +6,28 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd
 from condor_actors.messages.codes import JobStatus
+from condor_actors.patterns import late
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load, schedd
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import parse_id, take_operand
 from condor_actors.tools.printing import ad_output
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any
+
     from condor_actors.config import Config
 
-OF_A_JOB = re.compile(r"job\.runs\.(\d{1,10})\.(\d{1,10})\.ads")
-ROTATED = re.compile(r"\.\d{8}T\d{6}")
+OF_A_JOB = late(r"job\.runs\.(\d{1,10})\.(\d{1,10})\.ads")
+ROTATED = late(r"\.\d{8}T\d{6}")
 TRANSFERS = {"I": "INPUT", "O": "OUTPUT", "C": "CHECKPOINT"}
 EXTRACTED = 100_000
 """Ads that ``-extract`` copies unless ``-limit`` says otherwise."""
@@ -48,12 +49,12 @@ FLAGS = (
 )  # fmt: skip
 
 
-@attrs.define
+@records.define
 class Question(ad_output.AdQuestion):
     """The command line, understood."""
 
-    ids: list[tuple[int, int]] = attrs.Factory(list)
-    owners: list[str] = attrs.Factory(list)
+    ids: list[tuple[int, int]] = records.Factory(list)
+    owners: list[str] = records.Factory(list)
     since: str = ""
     file: str = ""
     userlog: str = ""
@@ -69,7 +70,7 @@ class Question(ad_output.AdQuestion):
     source: str = "history"
 
 
-@attrs.frozen
+@records.frozen
 class _Wanted:
     """A question to a daemon, and the attributes that are needed (empty: all)."""
 

@@ -6,9 +6,8 @@ itself are asked about.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
-
-import psutil
 
 from condor_actors.config import Config
 from condor_actors.messages.advertise import AdKind, QueryAds
@@ -31,7 +30,8 @@ def too_large(config: Config, clusters: Iterable[Cluster], pool: str) -> Iterato
         pool: the central manager that was named; empty: the configured one.
     """
     wanted = {_request(cluster) for cluster in clusters}
-    memory_mib, cpus = psutil.virtual_memory().total >> 20, psutil.cpu_count() or 1
+    memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    cpus = os.cpu_count() or 1
     large = sorted(each for each in wanted if each[0] > cpus or each[1] > memory_mib)
     if not large:
         return

@@ -8,9 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from copy import copy
 from itertools import islice
-from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.messages.codes import JobStatus, Universe
@@ -19,7 +17,10 @@ from condor_actors.tools.lib.contact import Schedd, load, schedd
 from condor_actors.tools.lib.queue_question import FLAGS, Question, understand
 from condor_actors.tools.printing import ad_output
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any
+
     from condor_actors.config import Config
     from condor_actors.tools.printing.queue_views import Column
     from condor_actors.tools.printing.tables import PrintTable
@@ -303,6 +304,8 @@ class Answer:
 
     def _unsaved(self) -> str:
         """Below the held jobs: those that run, and could not be checkpointed when that was last tried."""
+        from copy import copy
+
         from condor_actors.tools.lib.checkpoint_outcome import PROBLEM_NAMES, standing_problem
         from condor_actors.tools.printing import queue_views
 

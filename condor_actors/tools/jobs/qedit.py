@@ -9,8 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, quote
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.queue import ActionResult, ActionResults, EditJobs
@@ -38,13 +37,13 @@ _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _FIXED = frozenset({"owner", "user", "clusterid", "procid", "mytype", "targettype", "jobstatus", "globaljobid"})
 
 
-@attrs.define
+@records.define
 class Call:
     """The command line, understood."""
 
-    ids: list[tuple[int, int]] = attrs.Factory(list)
-    constraints: list[str] = attrs.Factory(list)
-    edits: dict[str, str] = attrs.Factory(dict)
+    ids: list[tuple[int, int]] = records.Factory(list)
+    constraints: list[str] = records.Factory(list)
+    edits: dict[str, str] = records.Factory(dict)
     name: str = ""
     pool: str = ""
     is_dry: bool = False

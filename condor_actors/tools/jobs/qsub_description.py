@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codes import JobStatus
 from condor_actors.tools.lib.command import ToolError
 
@@ -34,7 +33,7 @@ _VARIABLE = re.compile(r"\$(?:[A-Z_]+)?")
 _WORD = re.compile(r"[A-Za-z0-9_.+@:/-]+")
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class QsubJob:
     """What is submitted.
 

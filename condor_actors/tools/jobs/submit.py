@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import quote
 from condor_actors.submit import Cluster, Description, Options, SubmitError
 from condor_actors.tools.lib.command import ToolError, Words, run
@@ -23,6 +21,7 @@ from condor_actors.tools.lib.flags import MANY, NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.submission import Submission, environment, make_logs
 from condor_actors.wire.blocking import WireError
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
     from condor_actors.config import Config
     from condor_actors.tools.lib.contact import Schedd
@@ -58,7 +57,7 @@ FLAGS = (
 )
 
 
-@attrs.define
+@records.define
 class Call:
     """The command line, understood."""
 
@@ -73,7 +72,7 @@ class Call:
     name: str = ""
     pool: str = ""
     address: str = ""
-    options: Options = attrs.Factory(Options)
+    options: Options = records.Factory(Options)
 
 
 def main() -> int:

@@ -9,8 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.interactive import TailJob
 from condor_actors.tools.lib.command import ToolError, Words, reminder_of, run, values_of
 from condor_actors.tools.lib.contact import Schedd, load, schedd
@@ -35,7 +34,7 @@ FLAGS = (
 )
 
 
-@attrs.define
+@records.define
 class _File:
     """A file that is looked at, and how far it has been shown; -1: not yet."""
 

@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
-from condor_actors.classads.forms.any_form import FORMS, Form, iter_ads, recognise, write_ads
+from condor_actors.classads.forms.any_form import FORMS, iter_ads, recognise, write_ads
 from condor_actors.config import ConfigError, transforms
 from condor_actors.config.transforms import JobTransform, read_transform
 from condor_actors.cores.schedd.job_transforms import JobTransforms, TransformFailed
@@ -21,6 +20,10 @@ from condor_actors.tools.lib.command import ToolError, Words, reminder_of, run
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.printing.ad_output import projected_rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from condor_actors.classads.forms.any_form import Form
 
 FLAGS = (
     Flag("help", 1), Flag("version", 3), Flag("rules", 1, 1), Flag("jobtransforms", 2, 1),
@@ -81,7 +84,7 @@ def _answer(given: Sequence[Given]) -> int:
     return 0
 
 
-@attrs.define
+@records.define
 class _Input:
     """A file with ads, ``-`` is standard input; ``form`` None: as it looks."""
 

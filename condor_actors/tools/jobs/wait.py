@@ -9,8 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.codes import JobEventType
 from condor_actors.tools.lib.command import ToolError, Words, reminder_of, run
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
@@ -31,7 +30,7 @@ FLAGS = (
 )
 
 
-@attrs.define
+@records.define
 class Call:
     """The command line, understood."""
 

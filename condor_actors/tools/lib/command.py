@@ -22,25 +22,25 @@ Control-C             nothing                                                   
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import ParamSpec
 
-import attrs
-
+from condor_actors import records
+from condor_actors.tools import YOUNG_OBJECTS
 from condor_actors.tools.lib.flags import Flag, Given, MissingValue, RefusedFlag, UnknownFlag, parse
 
-_P = ParamSpec("_P")
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import ParamSpec
+
+    _P = ParamSpec("_P")
+
 INTERRUPTED = 130
 NO_TOPICS: Mapping[str, Callable[[], str]] = {}
 
-
-YOUNG_OBJECTS = 50_000
-"""As many come before Python looks for cycles: a command that loads its modules and answers has fewer."""
 
 
 class ToolError(Exception):
@@ -52,7 +52,7 @@ class ToolError(Exception):
         super().__init__(text)
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Words:
     """How a command says what is wrong with its command line; ``{word}``, ``{flag}`` and ``{usage}`` are filled in.
 
@@ -194,8 +194,10 @@ def _mind_terminal() -> None:
 
 
 def _failed(words: Words, text: str, status: int = 1) -> int:
-    with contextlib.suppress(OSError):
+    try:
         sys.stdout.flush()
+    except OSError:
+        pass
     if words.failure != "{text}":
         text = text.removeprefix("Error: ").removeprefix("ERROR: ")
     printable = text.encode(errors="backslashreplace").decode()  # bytes of a file that is no text
@@ -222,10 +224,12 @@ def _where(error: OSError) -> str:
 
 def quiet() -> None:
     """The reader of standard output has gone: what is still held back for it is dropped."""
-    with contextlib.suppress(OSError, ValueError):
+    try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+    except (OSError, ValueError):
+        pass
 
 
 def values_of(given: Sequence[Given]) -> dict[str, str]:

@@ -10,10 +10,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from condor_actors import records
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.wire.blocking import Client, RequestRefused, Unreachable, WireError, connect
 from condor_actors.wire.nodes import BadNode
@@ -26,7 +24,10 @@ from condor_actors.wire.partners.pool_contact import (
     schedd_constraint,
 )
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any
+
     from condor_actors.classads import ClassAd
     from condor_actors.config import Config
     from condor_actors.messages.advertise import AdKind
@@ -79,7 +80,7 @@ def config_beside_tools() -> str | None:
     return path if os.path.isfile(path) else None
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Schedd:
     """A schedd as found: its name, its public address, and an open line to it."""
 
@@ -116,13 +117,13 @@ def full_name(config: Config, daemon: str) -> str:
 
 def local_node(config: Config, daemon: str) -> str:
     """The UNIX socket of a daemon of this machine."""
-    return f"unix:{config.path('RUN')}/{daemon}.sock"
+    return f"unix:{config.path_text('RUN')}/{daemon}.sock"
 
 
 def local_address(config: Config, daemon: str) -> str:
     """The public address of a daemon of this machine, ``<127.0.0.1:0>`` while it has none."""
     try:
-        with open(f"{config.path('RUN')}/{daemon}.address", encoding="ascii") as file:
+        with open(f"{config.path_text('RUN')}/{daemon}.address", encoding="utf-8") as file:
             return file.readline().strip()
     except OSError:
         return "<127.0.0.1:0>"

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import attrs
+from condor_actors import records
 
 MANY = -1
 """Takes all words up to the next one that begins with a dash."""
@@ -34,7 +34,7 @@ ALWAYS_SHORT = "messages are short as they are"
 """Why ``-expert`` is."""
 
 
-@attrs.frozen
+@records.frozen
 class Flag:
     """One flag of a tool.
 
@@ -57,7 +57,7 @@ class Flag:
     refused: str = ""
 
 
-@attrs.frozen
+@records.frozen
 class Given:
     """A flag as given (``name`` is the alias or the full name), or an operand (``name`` empty).
 

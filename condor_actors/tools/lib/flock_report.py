@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd
 from condor_actors.messages.realm import parted
 
@@ -19,7 +18,7 @@ HOUR_S = 3600.0
 WIDEST = 24
 
 
-@attrs.frozen
+@records.frozen
 class Flow:
     """What the users of one pool had of another: hours by slot weight so far, slots now, and how many users had any."""
 

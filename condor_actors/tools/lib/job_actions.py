@@ -11,8 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, JobAction
@@ -24,7 +23,7 @@ from condor_actors.tools.lib.job_ids import ALL_PROCS, parse_id
 from condor_actors.wire.blocking import RequestRefused, WireError
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Words:
     """How one action is spoken of: ``verb`` it, it was ``done``, it is ``already``, it was ``not_running`` for it."""
 
@@ -88,15 +87,15 @@ COMMON = (
 )
 
 
-@attrs.define
+@records.define
 class _Wanted:
     """What the command line asks for."""
 
-    ids: list[tuple[int, int]] = attrs.Factory(list)
-    constraints: list[str] = attrs.Factory(list)
-    terms: list[str] = attrs.Factory(list)  # of clusters and users, joined by or
-    clusters: list[int] = attrs.Factory(list)
-    users: list[str] = attrs.Factory(list)
+    ids: list[tuple[int, int]] = records.Factory(list)
+    constraints: list[str] = records.Factory(list)
+    terms: list[str] = records.Factory(list)  # of clusters and users, joined by or
+    clusters: list[int] = records.Factory(list)
+    users: list[str] = records.Factory(list)
     is_all: bool = False
     is_held: bool = False
     is_total: bool = False
@@ -221,7 +220,7 @@ def _ask(there: Schedd, message: ActOnJobs) -> ActionResults:
         print(f"Job {name} takes long to be checkpointed; its event log, and condor_q -hold, tell what becomes of it",
               file=sys.stderr)
     if problems and message.action is JobAction.CHECKPOINT:
-        answer = attrs.evolve(answer, count=answer.count - len(problems), text="", results=tuple(
+        answer = records.evolve(answer, count=answer.count - len(problems), text="", results=tuple(
             row for row in answer.results if f"{row[0]}.{row[1]}" not in dict(problems)))
         if not answer.results and answer.count <= 0:
             raise SystemExit(1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from condor_actors.patterns import late
 
-_ID = re.compile(r"(\d+)(?:\.(-?\d+)(?:\.\d+)?)?\.?\Z")
+_ID = late(r"(\d+)(?:\.(-?\d+)(?:\.\d+)?)?\.?\Z")
 ALL_PROCS = -1
 
 

@@ -10,8 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from condor_actors import records
 from condor_actors.messages.admin import DaemonCommand
 from condor_actors.tools.lib import command, contact
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
@@ -42,7 +41,7 @@ NOT_OURS: Final = tuple(Flag(name, len(name), refused="condor_drain lets a machi
     "annex", "exec", "drain", "reason", "request-id", "check", "start"))
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class AdminTool:
     """One of the commands.
 
@@ -70,7 +69,7 @@ class AdminTool:
         return word + (ends.get(how, "") if self.stops else "")
 
 
-@attrs.frozen
+@records.frozen
 class Target:
     """A master: its name for people, and its node."""
 

@@ -10,8 +10,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-import attrs
-
+from condor_actors import records
 from condor_actors.addresses import split_address
 from condor_actors.config import Config, ConfigError, load_config, own_home
 
@@ -27,7 +26,7 @@ class SetupError(Exception):
     """A pool that cannot be set up there; one sentence for the user."""
 
 
-@attrs.frozen
+@records.frozen
 class PersonalFiles:
     """Where a personal pool keeps what."""
 
@@ -104,7 +103,7 @@ def default_folder() -> Path:
     return home / ".condor/personal"
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Setup:
     """Makes or renews the files of a personal pool.
 

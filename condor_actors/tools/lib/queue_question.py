@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.flags import ALWAYS_SHORT, LIST, NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import take_operand
@@ -42,7 +41,7 @@ FLAGS = (
 )  # fmt: skip
 
 
-@attrs.define
+@records.define
 class Question(ad_output.AdQuestion):
     """The command line, understood; ``form`` may also be ``analyze``."""
 
@@ -51,13 +50,13 @@ class Question(ad_output.AdQuestion):
         """Whether the query is about something other than jobs, printed in a table of its own."""
         return self.is_autoclusters or self.is_factories or self.is_sets
 
-    ids: list[tuple[int, int]] = attrs.Factory(list)
-    users: list[str] = attrs.Factory(list)
+    ids: list[tuple[int, int]] = records.Factory(list)
+    users: list[str] = records.Factory(list)
     view: str = ""
     is_all: bool = False
     is_batch: bool | None = None
     is_dag: bool = False
-    appended: list[tuple[str, tuple[str, ...]]] = attrs.Factory(list)
+    appended: list[tuple[str, tuple[str, ...]]] = records.Factory(list)
     is_wide: bool = False
     is_cumulative: bool = False
     is_of_grid: bool = False

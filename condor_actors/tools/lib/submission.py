@@ -11,15 +11,16 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
 
 from condor_actors.submit import Cluster, Environment
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.pool.version import platform_line, version_line
 from condor_actors.wire.blocking import AT_ONCE, LinkLost, RequestRefused, TimedOut, WireError
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any
+
     from condor_actors.config import Config
     from condor_actors.messages.submission import SubmitItems, SubmitPage
     from condor_actors.tools.lib.contact import Schedd
@@ -257,6 +258,8 @@ def make_logs(clusters: Sequence[Cluster]) -> None:
     The first event is written by a shadow host, which may have to start; a script that looks for the log at once
     (``condor_submit job.sub && condor_wait job.log``) finds it all the same.
     """
+    from contextlib import suppress
+
     from condor_actors.classads import ClassAd
     from condor_actors.userlog.paths import LOG_ATTRIBUTES, log_paths
 

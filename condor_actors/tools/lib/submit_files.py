@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 import sys
 from collections.abc import Sequence
 
@@ -44,6 +43,9 @@ class LocalFiles:
         Raises:
             OSError: it fails.
         """
+
+        import subprocess
+
         done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
         if done.returncode:
             raise OSError(0, f"the command ended with status {done.returncode}")

@@ -10,8 +10,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import quote
 from condor_actors.machine.devices.discovery import VENDORS, discover
 from condor_actors.machine.devices.gpu import Gpu, Value
@@ -76,7 +75,7 @@ def _read(words: Sequence[str]) -> Sequence[Given]:
     return parse(full, FLAGS)
 
 
-@attrs.define
+@records.define
 class _Unit:
     """A device by the name it is given out under."""
 

@@ -6,12 +6,9 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd, is_true, parse_expression, quote
 from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
 from condor_actors.tools.lib.command import ToolError, run
@@ -20,7 +17,10 @@ from condor_actors.tools.lib.flags import ALWAYS_SHORT, LIST, NO_DEBUG, Flag, Gi
 from condor_actors.tools.printing import ad_output
 from condor_actors.wire.blocking import Client, WireError
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any
+
     from condor_actors.config import Config
     from condor_actors.tools.printing.status_columns import Column
 
@@ -68,15 +68,15 @@ VIEW_CONSTRAINTS = {
 }
 
 
-@attrs.define
+@records.define
 class Question(ad_output.AdQuestion):
     """The command line, understood."""
 
     view: str = "normal"
     kind: AdKind = AdKind.SLOT
-    wanted: list[str] = attrs.Factory(list)
+    wanted: list[str] = records.Factory(list)
     appended: tuple[str, tuple[str, ...]] = ("", ())
-    sorts: list[str] = attrs.Factory(list)
+    sorts: list[str] = records.Factory(list)
     pool: str = ""
     direct: str = ""
     file: str = ""
@@ -211,6 +211,8 @@ def _why(question: Question) -> Iterator[str]:
         raise ToolError(f"Error: the collector knows no machine {' '.join(question.wanted)}: no startd there has said "
                         "anything lately.  condor_status -absent shows those that were there; condor_who on the "
                         "machine says what runs.")
+    import textwrap
+
     for slots in machines.values():
         yield textwrap.fill(machine_answer(load(), slots, question.pool), 100, break_long_words=False,
                             break_on_hyphens=False) + "\n"

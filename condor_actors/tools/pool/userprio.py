@@ -9,8 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression, quote
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.negotiate import QueryPriorities, SetPriority
@@ -41,7 +40,7 @@ FLAGS = (
 )
 
 
-@attrs.frozen
+@records.frozen
 class Edit:
     """An option that sets something: the message's word, and what is printed afterwards."""
 
@@ -68,7 +67,7 @@ EDITS = {
 }
 
 
-@attrs.frozen
+@records.frozen
 class Column:
     """One column: its heading in two lines, its width, the cell of an ad, and that of the last line."""
 

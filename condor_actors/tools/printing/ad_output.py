@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
 from condor_actors.classads.forms.long_form import iter_long, old_to_new
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.flags import LIST, Flag, Given
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from condor_actors.tools.printing.formats import Row
 
-_T = TypeVar("_T")
+    _T = TypeVar("_T")
+
 
 WHOLE = ("long", "json", "jsonl", "xml")
 """The forms that print whole ads."""
@@ -49,7 +51,7 @@ def flags(**least: int) -> tuple[Flag, ...]:
     )  # fmt: skip
 
 
-@attrs.define
+@records.define
 class AdQuestion:
     """The common part of a command line.
 
@@ -60,10 +62,10 @@ class AdQuestion:
         limit: 0: no limit.
     """
 
-    constraints: list[str] = attrs.Factory(list)
+    constraints: list[str] = records.Factory(list)
     form: str = ""
     attributes: tuple[str, ...] = ()
-    columns: list[tuple[str, str, tuple[str, ...]]] = attrs.Factory(list)
+    columns: list[tuple[str, str, tuple[str, ...]]] = records.Factory(list)
     table_file: str = ""
     limit: int = 0
 

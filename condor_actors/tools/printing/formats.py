@@ -18,18 +18,21 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, Expr, parse_expression, unparse
 from condor_actors.classads.forms.long_form import old_to_new
+from condor_actors.patterns import late
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
 KNOWN_LINES = 20_000
 """Lines that are kept in the form in which they are printed."""
 
-_NAME = re.compile(r"[A-Za-z_]\w*\Z")
-_CONVERSION = re.compile(r"%([-+ #0]*)(\d*)(?:\.(\d+))?(?:hh|h|ll|l|L|q|j|z|t)?([A-Za-z])")
+_NAME = late(r"[A-Za-z_]\w*\Z")
+_CONVERSION = late(r"%([-+ #0]*)(\d*)(?:\.(\d+))?(?:hh|h|ll|l|L|q|j|z|t)?([A-Za-z])")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
 
 
@@ -37,7 +40,7 @@ class FormatError(ValueError):
     """An option that says nothing printable: names the option and what is wrong."""
 
 
-@attrs.frozen
+@records.frozen
 class Field:
     """What to print: an attribute or any expression, as written by the user."""
 
@@ -115,7 +118,7 @@ def date(value: Any) -> str:
     return time.strftime("%m/%d %H:%M", time.localtime(value))
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class AutoFormat:
     """An ``-autoformat`` option."""
 
@@ -185,7 +188,7 @@ class AutoFormat:
         return out
 
 
-@attrs.frozen
+@records.frozen
 class Format:
     """One ``-format`` option: text with at most one conversion, and what it shows."""
 
@@ -252,7 +255,7 @@ class Format:
         return None
 
 
-@attrs.frozen
+@records.frozen
 class Row:
     """All ``-autoformat`` and ``-format`` options of a command line, in their order: together they make one row an ad.
 
@@ -418,7 +421,7 @@ class _Lines:
         return next(iter(ad)).lower(), self._form(ad)
 
 
-_PLAIN_LINE = re.compile(rb"""([A-Za-z_]\w*)[ ]=[ ](?:0|-?[1-9][0-9]{0,17}|"[ !#-\[\]-~]*")""", re.ASCII | re.VERBOSE)
+_PLAIN_LINE = late(rb"""([A-Za-z_]\w*)[ ]=[ ](?:0|-?[1-9][0-9]{0,17}|"[ !#-\[\]-~]*")""", "ax")
 """A whole number or a text without escapes: it is written as it is in every form of lines."""
 KNOWN_ORDERS = 1000
 

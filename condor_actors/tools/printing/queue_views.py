@@ -8,13 +8,15 @@ from __future__ import annotations
 import os.path
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd
 from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.tools.printing.formats import elapsed, shown
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
 
 COUNTED = ("completed", "removed", "idle", "running", "held", "suspended")
 _STATUS_OF = {
@@ -210,7 +212,7 @@ def batch_table(batches: Sequence[ClassAd]) -> str:
 # -- one line a job
 
 
-@attrs.frozen
+@records.frozen
 class Column:
     """A column: its head, how a cell is made, its width (negative: left-aligned; 0: as it comes)."""
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import ClassAd
 from condor_actors.tools.printing.formats import elapsed, shown
+
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from typing import Any
 
 MISSING = "??"
 STATE_LETTERS = {"owner": "O", "unclaimed": "U", "matched": "M", "claimed": "C", "preempting": "P", "backfill": "B",
@@ -22,7 +24,7 @@ ACTIVITY_LETTERS = {"idle": "i", "busy": "b", "suspended": "s", "vacating": "v",
                     "retiring": "r"}
 
 
-@attrs.frozen
+@records.frozen
 class Column:
     """One column.
 

@@ -19,8 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import attrs
-
+from condor_actors import records
 from condor_actors.classads import UNDEFINED, ClassAd, is_true
 from condor_actors.tools.printing.formats import Field, Format, FormatError, shown
 from condor_actors.tools.printing.functions import FUNCTIONS, Render
@@ -32,7 +31,7 @@ _COUNTS = ("jobcount", "jobids")
 """What an aggregation adds to each of its lines."""
 
 
-@attrs.frozen(kw_only=True)
+@records.frozen(kw_only=True)
 class Column:
     """A column of the table."""
 
@@ -57,11 +56,11 @@ class Column:
         return self.form.text(ad) if self.form is not None else shown(value)
 
 
-@attrs.define(kw_only=True)
+@records.define(kw_only=True)
 class PrintTable:
     """A print format, read."""
 
-    columns: list[Column] = attrs.Factory(list)
+    columns: list[Column] = records.Factory(list)
     has_title: bool = True
     has_header: bool = True
     has_summary: bool = True
@@ -72,7 +71,7 @@ class PrintTable:
     field_prefix: str = ""
     field_suffix: str = " "
     where: str = ""
-    order: list[tuple[Field, bool]] = attrs.Factory(list)
+    order: list[tuple[Field, bool]] = records.Factory(list)
     is_unique: bool = False
     is_of_autoclusters: bool = False
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from condor_actors.wire.blocking import Client, LinkLost, NotTrusted, connect
 from condor_actors.wire.nodes import BadNode, TlsNode, parse_node, tls_node
 
+TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import Any
+
     from condor_actors.classads import ClassAd
     from condor_actors.wire.certificates.tool_credentials import ToolCredentials
     from condor_actors.wire.idtokens.bearer import TokenCredentials
