@@ -15,15 +15,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+from twisted.internet.defer import succeed
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.queue_operations import ArchiveJob
-from condor_actors.daemons.schedd.history import history_page
+from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.messages.queue import QueryJobs
+from condor_actors.store import history_totals
 from condor_actors.store.queue_store import QueueStore
 
 OF_CLUSTER = 100
+MADE = 200_000
 BEGAN_S = 1_700_000_000
 SHARED = "".join(f'Shared{number} = "what all jobs of the cluster have, {number}"\n' for number in range(60)).encode()
 FAILED = "ExitCode != 0"
@@ -42,10 +46,28 @@ def job(cluster: int, proc: int, serial: int) -> ArchiveJob:
 
 
 def fill(store: QueueStore, jobs: int) -> None:
-    """So many ended jobs."""
-    for first in range(0, jobs, 20_000):
+    """So many ended jobs: the first ones as a schedd writes them, the others as copies of them, days later."""
+    made = min(jobs, MADE)
+    for first in range(0, made, 20_000):
         store.commit([job(1 + serial // OF_CLUSTER, serial % OF_CLUSTER, serial)
-                      for serial in range(first, min(jobs, first + 20_000))])
+                      for serial in range(first, min(made, first + 20_000))])
+    days = list(history_totals.days(store.database.connection))
+    for copy in range(1, -(-jobs // made)):
+        with store.database.transaction() as connection:
+            clusters = copy * (made // OF_CLUSTER)
+            connection.execute("INSERT INTO history_clusters SELECT cluster + ?1, version, ad FROM history_clusters"
+                               " WHERE cluster <= ?2", (clusters, made // OF_CLUSTER))
+            connection.execute(
+                "INSERT INTO history (cluster, proc, owner, version, ended_s, ad) SELECT cluster + ?1, proc, owner,"
+                " version, ended_s + ?2, ad FROM history WHERE entry <= ?3", (clusters, 86_400.0 * copy, made))
+            connection.executemany("INSERT INTO history_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+                                   " SET jobs = jobs + excluded.jobs", [
+                (history_totals.day_of(BEGAN_S + 86_400.0 * copy), *day[1:]) for day in days])
+
+
+def answered_at_once(function: Any, *arguments: Any) -> Any:
+    """What a worker thread does, here."""
+    return succeed(function(*arguments))
 
 
 def ask(store: QueueStore, **question: Any) -> int:
@@ -53,9 +75,8 @@ def ask(store: QueueStore, **question: Any) -> int:
     sight = JobSight(frozenset(), lambda owner: True)
     cursor, count = "", 0
     while True:
-        reader = store.history()
-        page = history_page(reader, QueryJobs(source="history", cursor=cursor, **question), sight)
-        reader.close()
+        page = HistoryQuestions(store.history, answered_at_once).answer(
+            QueryJobs(cursor=cursor, **{"source": "history", **question}), sight).result
         count += len(page.ads)
         cursor = page.cursor
         if not cursor:
@@ -66,6 +87,7 @@ def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=300_000)
+    parser.add_argument("--questions", type=int, default=None, help="how many of them are asked; all by default")
     parser.add_argument("--folder", type=Path, default=None)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
@@ -74,9 +96,11 @@ def main() -> None:
         size = sum(path.stat().st_size for path in Path(name).iterdir()) / 1e6
         print(f"{given.jobs:,} jobs, {size:,.0f} MB")
         middle = given.jobs // OF_CLUSTER // 2
-        for what, question in (
+        questions = (
             ("one job", {"ids": ((middle, 5),)}),
             ("three jobs and a cluster", {"ids": ((middle, 5), (2, 0), (3, 99), (middle + 1, -1))}),
+            ("jobs and hours of each user", {"source": "totals", "projection": ("Owner",)}),
+            ("… by month", {"source": "totals", "projection": ("Month", "Owner")}),
             ("a rare user's last ten", {"owner": "rare", "limit": 10}),
             ("all failed ones, three attributes",
              {"constraint": FAILED, "projection": ("ClusterId", "ProcId", "RemoteHost")}),
@@ -84,7 +108,8 @@ def main() -> None:
                                   "projection": ("ClusterId", "ProcId", "RemoteHost")}),
             ("four attributes of all", {"projection": SUMS}),
             ("… with whole ads", {"constraint": 'eval("true")', "projection": SUMS}),
-        ):
+        )
+        for what, question in questions[:given.questions]:
             began, began_wall = time.process_time(), time.perf_counter()
             count = ask(store, **question)
             print(f"{what:35} {count:9,} ads {time.process_time() - began:9.4f} s of the processor, "

@@ -34,9 +34,11 @@ def _flags_of(letters: str) -> int:
 
 
 def late(text: AnyStr, flags: str = "") -> re.Pattern[AnyStr]:
-    """A pattern; ``flags``: ``a`` (ASCII), ``i`` (any letter case), ``s`` (dots mean newlines too), ``x`` (verbose).
+    """A pattern; a mistake in it is found by its first use.
 
-    A mistake in it is found by its first use.
+    Args:
+        text: of the pattern.
+        flags: the letters that could stand at its beginning, as in ``(?is)``.
     """
     made: Any = _Late(text, flags)
     return made  # type: ignore[no-any-return]

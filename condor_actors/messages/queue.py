@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
 
+TOTALS_BY = ("Owner", "Outcome", "Day", "Month", "Year")
+"""What totals of the history can be grouped by and chosen by; dates are texts (``2026-11``)."""
+
+
 @message
 @records.frozen(kw_only=True)
 class QueryJobs:
@@ -23,6 +27,8 @@ class QueryJobs:
             * ``queue``
             * ``history``, ``epochs`` (of every run that has ended), ``transfers`` (how their files travelled),
               ``daemon`` (the schedd's own ads): the newest first
+            * ``totals``: what the jobs of the history came to (Jobs, JobStarts, WallClockSeconds, CoreSeconds,
+              CpuSeconds), an ad for each group; ``projection`` says by what they are grouped, out of `TOTALS_BY`
             * to a startd ``startd``, of every run that has ended on its machine: the newest first
             * ``autoclusters``: ads with the significant attributes of the jobs asked for, AutoClusterId, JobCount and
               JobIds, one for each autocluster; ``constraint`` is then one on these ads

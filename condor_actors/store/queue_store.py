@@ -9,6 +9,7 @@ neither.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -41,7 +42,9 @@ from condor_actors.cores.schedd.queue_operations import (
     SaveRun,
 )
 from condor_actors.numerals import INT64
+from condor_actors.store import history_totals
 from condor_actors.store.database import Store, disk_fails, takes_nothing
+from condor_actors.store.history_totals import DayTotal
 
 FILE_NAME = "job_queue.sqlite"
 TRIMMED_AT_ONCE = 1_000
@@ -69,6 +72,13 @@ class HistoryReader(Protocol):
 
     def rows(self, ids: Sequence[tuple[int, int]], owner: str, before: int) -> Iterator[HistoryRow]:
         """Newest first, those with ``entry < before`` (0: all), of these ids (proc -1: a cluster; empty: all)."""
+
+    def totals(self) -> Sequence[DayTotal]:
+        """What the jobs that have ended came to.
+
+        Raises:
+            ValueError: that is not known yet, or not of these records.
+        """
 
     def close(self) -> None:
         """Close it."""
@@ -179,7 +189,18 @@ class QueueStore(Store):
                 "DELETE FROM history_clusters WHERE cluster = ?1"
                 " AND NOT EXISTS (SELECT 1 FROM history WHERE cluster = ?1)",
                 [(cluster,) for cluster in {cluster for _, cluster in old}])
+            if len(old) < most:
+                history_totals.forget_old(connection, time.time())
             return len(old)
+
+
+    def sum_history(self, most: int = TRIMMED_AT_ONCE) -> int:
+        """Take jobs of an older version's history into its totals, at most ``most``; returns how many it were."""
+        self.open()
+        if not history_totals.left_to_sum(self.database.connection):
+            return 0
+        with self.database.transaction() as connection:
+            return history_totals.sum_older(connection, most)
 
 
 class _SqliteHistory:
@@ -219,6 +240,14 @@ class _SqliteHistory:
         for row in self._connection.execute(query, values):
             yield HistoryRow(*row)
 
+    def totals(self) -> Sequence[DayTotal]:
+        """As the protocol says."""
+        left = history_totals.left_to_sum(self._connection)
+        if left:
+            raise ValueError(f"the totals of a history of an older version are being made: about {left} jobs are left; "
+                             "ask again later")
+        return tuple(history_totals.days(self._connection))
+
     def close(self) -> None:
         """Close it."""
         self._connection.close()
@@ -250,6 +279,7 @@ def _archive(connection: sqlite3.Connection, operations: Sequence[ArchiveJob]) -
     connection.executemany(
         "INSERT INTO history (cluster, proc, owner, version, ended_s, ad) VALUES (?, ?, ?, ?, ?, ?)",
         [(each.cluster, each.proc, each.owner, each.version, each.ended_s, each.ad) for each in operations])
+    history_totals.add(connection, [(each.owner, each.ended_s, each.cluster_ad, each.ad) for each in operations])
     connection.executemany("DELETE FROM jobs WHERE cluster = ? AND proc = ?",
                            [(each.cluster, each.proc) for each in operations])
 

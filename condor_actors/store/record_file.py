@@ -30,6 +30,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.classads import ClassAd, quote
 from condor_actors.durable import append_whole
+from condor_actors.store.history_totals import DayTotal
 from condor_actors.store.queue_store import HistoryRow
 
 __all__ = ["AdRecord", "RecordFile", "RecordFileSettings", "RecordReader"]
@@ -229,6 +230,14 @@ class RecordReader:
                 if (not owner or row.owner.partition("@")[0] == owner) and self._sees(row.owner) and (
                         not wanted or (row.cluster, row.proc) in wanted or (row.cluster, -1) in wanted):
                     yield row
+
+    def totals(self) -> Sequence[DayTotal]:
+        """None are kept of these records.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError("no totals are kept of these records; those of jobs are (condor_history -totals)")
 
     def _rows_of(self, data: bytes, number: int, end: int) -> list[HistoryRow]:
         found, start = [], 0

@@ -258,6 +258,26 @@ def test_how_files_travelled_is_recorded(pool: PersonalPool) -> None:
     assert job["TransferInStarted"] <= job["TransferInFinished"] <= job["TransferOutStarted"]
 
 
+def test_what_all_jobs_came_to(pool: PersonalPool) -> None:
+    def totals() -> dict[str, int]:
+        words = pool.run("condor_history", "-totals:outcome,year", "-af", "Outcome", "Jobs").split()
+        return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+    before = totals()
+    cluster = pool.submit("executable = /bin/sh\narguments = \"-c 'exit $(Process)'\"\nlog = totals.log\n"
+                          "transfer_executable = false\nqueue 3\n")
+    pool.wait("totals.log")
+    until(lambda: len(pool.history(str(cluster))) == 3, "all three have left the queue")
+    after = totals()
+    assert {name: after[name] - before.get(name, 0) for name in ("completed", "failed")} == {
+        "completed": 1, "failed": 2}
+    *_, last = pool.run("condor_history", "-totals:day,owner").splitlines()
+    assert last.split()[:2] == ["All", str(sum(after.values()))]
+    refused = pool.tool("condor_history", "-totals", "-constraint", "ExitCode == 1")
+    assert refused.returncode == 1
+    assert "totals know of Owner, Outcome, Day, Month, Year, not of exitcode" in refused.stderr
+
+
 def test_a_schedd_records_its_own_ad(pool: PersonalPool) -> None:
     def names() -> list[str]:
         return pool.run("condor_history", "-daemon", "-limit", "1", "-af", "Name", "MyType").splitlines()

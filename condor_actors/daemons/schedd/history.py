@@ -16,6 +16,7 @@ from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_query import JobPage
 from condor_actors.daemons.schedd.history_filter import NeededLines
+from condor_actors.daemons.schedd.history_totals import totals_page
 from condor_actors.messages.queue import JobsPage, QueryJobs
 from condor_actors.numerals import job_numbers, numeral
 from condor_actors.store.queue_store import HistoryReader, HistoryRow
@@ -52,6 +53,8 @@ class HistoryQuestions:
     def _page(self, question: QueryJobs, sight: JobSight) -> JobsPage:
         reader = self._files.get(question.source, self._open)()
         try:
+            if question.source == "totals":
+                return totals_page(reader.totals(), question)
             return history_page(reader, question, sight)
         finally:
             reader.close()

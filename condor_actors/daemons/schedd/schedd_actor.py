@@ -50,9 +50,10 @@ from condor_actors.numerals import job_numbers
 __all__ = ["NewSettings", "ScheddActor"]
 
 HISTORY_TRIM_S = 3600.0
+FIRST_TRIM_S = 10.0
 TRIM_GAP_S = 0.1
 """Between two pieces of the history that are forgotten."""
-FROM_FILES = ("history", "epochs", "transfers", "daemon")
+FROM_FILES = ("history", "totals", "epochs", "transfers", "daemon")
 """Sources of jobs that a worker reads."""
 CLOCK_LOOK_S = 10.0
 CLOCK_SET_S = 60.0
@@ -117,7 +118,7 @@ class ScheddActor(CoreActor):
 
     def _begin(self) -> None:
         self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
-        self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
+        self.context.set_timer(("trim-history",), FIRST_TRIM_S)
         self._check_clock()
         if self._edges.records.daemon.settings.path:
             self._record_ad()
@@ -169,7 +170,8 @@ class ScheddActor(CoreActor):
         if isinstance(message, TimerFired) and message.key == ("trim-history",):
             gone = 0
             with contextlib.suppress(StoreUnavailable):
-                gone = self._edges.store.trim_history(self.core.context.settings.history_limit)
+                gone = (self._edges.store.sum_history()
+                        or self._edges.store.trim_history(self.core.context.settings.history_limit))
             self.context.set_timer(("trim-history",), TRIM_GAP_S if gone else HISTORY_TRIM_S)
             return
         if isinstance(message, ReserveCluster):

@@ -211,6 +211,10 @@ class SimulatedQueueStore(Committer):
         """A reader."""
         return self._kept.database.history()
 
+    def sum_history(self, most: int = TRIMMED_AT_ONCE) -> int:
+        """Take jobs of an older version's history into its totals."""
+        return self._kept.database.sum_history(most)
+
     def trim_history(self, keep: int, most: int = TRIMMED_AT_ONCE) -> int:
         """Forget the oldest of what is more than so many."""
         return self._kept.database.trim_history(keep, most)

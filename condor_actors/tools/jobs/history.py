@@ -39,7 +39,7 @@ FLAGS = (
     Flag("completedsince", 2, 1), Flag("since", 2, 1), Flag("scanlimit", 2, 1), Flag("search", 3, 1),
     Flag("name", 1, 1), Flag("no-librarian", 4, idle="the history is its own index"), Flag("pool", 1, 1),
     Flag("epochs", 1, colon=True), Flag("extract", 2, 1), Flag("type", 2, 1),
-    Flag("parquet", 3, 1),
+    Flag("parquet", 3, 1), Flag("totals", 3, colon=True),
     Flag("transfer-history", 3, colon=True),
     Flag("daemon", 3),
     Flag("startd", 3), Flag("schedd", 3), Flag("directory", 3),
@@ -68,6 +68,7 @@ class Question(ad_output.AdQuestion):
     is_forwards: bool = False
     is_of_folder: bool = False
     source: str = "history"
+    by: tuple[str, ...] = ()
 
 
 @records.frozen
@@ -114,6 +115,8 @@ def _understand(given: Sequence[Given]) -> Question:
             _take_kinds(question, item.qualifier)
         elif item.name in ("schedd", "startd", "daemon"):
             question.source = "history" if item.name == "schedd" else item.name
+        elif item.name == "totals":
+            question.source, question.by = "totals", _groups(item.qualifier)
         elif item.name == "type":
             _take_type(question, value)
     if question.extract:
@@ -121,7 +124,30 @@ def _understand(given: Sequence[Given]) -> Question:
     if question.parquet and (question.extract or question.form):
         raise ToolError("Error: -parquet writes a table of its own; leave out -extract, -long, -json, -jsonl, -xml, "
                         "-af, -format and -print-format (-attributes chooses the columns)")
+    if question.source == "totals":
+        _check_totals(question)
     return question
+
+
+def _groups(words: str) -> tuple[str, ...]:
+    """By what ``-totals:owner,month`` adds up."""
+    from condor_actors.messages.queue import TOTALS_BY
+
+    known = {name.lower(): name for name in TOTALS_BY}
+    wanted = [word.lower() for word in words.split(",") if word] or ["owner"]
+    for word in wanted:
+        if word not in known:
+            raise ToolError(f"Error: -totals:{words} knows {', '.join(sorted(known))}, not {word}")
+    return tuple(dict.fromkeys(known[word] for word in wanted))
+
+
+def _check_totals(question: Question) -> None:
+    if question.ids or question.since or question.scan_limit or question.extract or question.parquet or (
+            question.file or question.search or question.userlog or question.is_of_folder):
+        raise ToolError("Error: -totals are of all jobs of owners and dates; choose by an owner or by -constraint with "
+                        "Owner, Outcome, Day, Month and Year (-constraint 'Day >= \"2026-11-01\"'), and leave out "
+                        "jobs, -since, -completedsince, -scanlimit, -extract, -parquet, -file, -search, -directory and "
+                        "-userlog")
 
 
 def _take_type(question: Question, value: str) -> None:
@@ -193,6 +219,8 @@ def _print_found(question: Question, asked: Callable[[_Wanted], Iterator[ClassAd
     if question.scan_limit:
         looked_at = Question(source=question.source, limit=0 if question.is_forwards else question.scan_limit)
         return _print(question, _chosen(question, list(asked(_Wanted(looked_at)))[::-1]))
+    if question.source == "totals":
+        return _print(question, iter(list(asked(_Wanted(question, question.by)))[:: -1 if question.is_forwards else 1]))
     is_evaluated = bool(question.parquet) or (
         question.form == "row" and not question.row().is_raw)  # it may need any other attribute
     names = () if is_evaluated or question.extract else tuple(question.names() or ())
@@ -307,6 +335,8 @@ def _print(question: Question, ads: Iterator[ClassAd]) -> int:
 
         return ad_output.write(ad_output.understood(lambda: list(PrintTable.read(question.table_file).rows(ads))))
     rows = question.rows(ads, when_empty="[\n]\n")
+    if question.source == "totals":
+        return ad_output.write(_totals(question.by, ads) if rows is None else rows)
     table = {"transfers": _transfers, "daemon": _daemons}.get(question.source, _table)
     return ad_output.write(table(ads, question.width) if rows is None else rows)
 
@@ -348,6 +378,27 @@ def _transfers(ads: Iterator[ClassAd], width: int) -> Iterator[str]:
                 f"{elapsed(ended_s - began_s):>12} {ad.get_int('TransferFileCount'):>6} "
                 f"{ad.get_int('TransferTotalBytes'):>13} {done} {ad.get_str('RemoteHost')}")
         yield line[:width].rstrip() + "\n"
+
+
+def _totals(by: tuple[str, ...], ads: Iterator[ClassAd]) -> Iterator[str]:
+    """The groups, and below them the sum of all."""
+    found = list(ads)
+    widths = [max([len(name), *(len(ad.get_str(name)) for ad in found)]) for name in by]
+
+    def line(keys: Sequence[str], *columns: str) -> str:
+        left = " ".join(f"{key:<{width}}" for key, width in zip(keys, widths, strict=True))
+        return left + "".join(f"{column:>13}" for column in columns) + "\n"
+
+    def numbers(ads: Sequence[ClassAd]) -> list[str]:
+        hours = (sum(ad.get_float(name) for ad in ads) / 3600
+                 for name in ("WallClockSeconds", "CoreSeconds", "CpuSeconds"))
+        return [str(sum(ad.get_int(name) for ad in ads)) for name in ("Jobs", "JobStarts")] + [
+            f"{each:.1f}" for each in hours]
+
+    yield line([name.upper() for name in by], "JOBS", "STARTS", "HOURS", "CORE_HOURS", "CPU_HOURS")
+    for ad in found:
+        yield line([ad.get_str(name) for name in by], *numbers([ad]))
+    yield "\n" + line(["All", *("" for _ in by[1:])], *numbers(found))
 
 
 def _daemons(ads: Iterator[ClassAd], width: int) -> Iterator[str]:
