@@ -168,11 +168,7 @@ class ScheddActor(CoreActor):
             self.perform_own(message.key[1], None)
             return
         if isinstance(message, TimerFired) and message.key == ("trim-history",):
-            gone = 0
-            with contextlib.suppress(StoreUnavailable):
-                gone = (self._edges.store.sum_history()
-                        or self._edges.store.trim_history(self.core.context.settings.history_limit))
-            self.context.set_timer(("trim-history",), TRIM_GAP_S if gone else HISTORY_TRIM_S)
+            self._trim_history()
             return
         if isinstance(message, ReserveCluster):
             problem = self._cannot_serve(delivery.identity)
@@ -198,6 +194,14 @@ class ScheddActor(CoreActor):
         elif isinstance(message, PeerUp) and message.node in self.core.context.settings.collectors:
             delivery = attrs.evolve(delivery, message=RequestCycle())  # a collector that is new knows nothing of us
         super().receive(delivery)
+
+    def _trim_history(self) -> None:
+        """One piece of what the history's size and totals need."""
+        done = 0
+        with contextlib.suppress(StoreUnavailable):
+            done = (self._edges.store.sum_history()
+                    or self._edges.store.trim_history(self.core.context.settings.history_limit))
+        self.context.set_timer(("trim-history",), TRIM_GAP_S if done else HISTORY_TRIM_S)
 
     def stopped(self) -> None:
         """The last turn: take no more claims, give back what is idle."""
