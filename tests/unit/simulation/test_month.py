@@ -62,7 +62,8 @@ def light_waits(record: Record) -> list[float]:
 
 
 @pytest.mark.parametrize(("policy", "heavy_jobs"), [
-    ("UP_DOWN", 230), ("UP_DOWN", 1380), ("UPDATE_PRIO", 230), ("FAIR_SHARE", 230)])
+    ("UP_DOWN", 230), ("UP_DOWN", 1380),
+    *(pytest.param(policy, 230, marks=pytest.mark.soak) for policy in ("UPDATE_PRIO", "FAIR_SHARE"))])
 def test_light_users_hardly_wait_whatever_the_heavy_one_wants(policy: str, heavy_jobs: int) -> None:
     record = crowded(policy, heavy_jobs)
     assert min(each.queue["A"] for each in record.intervals) > STATIONS, "the heavy user wants every station"
