@@ -7,12 +7,14 @@ Nothing is forwarded between the wires: a packet from a machine of one pool cann
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import attrs
 
 from tests.harness.namespaces import Machine, Wire, a_wire
+from tests.pool_fixture import Host
 
 __all__ = ["Federation", "a_federation", "introduce"]
 
@@ -42,10 +44,10 @@ class Federation:
         return "\n".join(f"=== {machine.name}\n{machine.logs(lines)}" for machine in self.machines())
 
 
-def introduce(host: Machine, guest: Machine, *options: str) -> None:
+def introduce(host: Host, guest: Host, *options: str) -> None:
     """Have one pool trust another."""
     invited = guest.tool("condor_flock", "invite", *options)
-    fingerprint = invited.stderr.strip().splitlines()[-1].strip()
+    (fingerprint,) = re.findall(r"^ *((?:[0-9a-f]{2}:)+[0-9a-f]{2})$", invited.stderr, re.MULTILINE)
     host.run("condor_flock", "accept", invited.stdout.strip(), "--fingerprint", fingerprint)
 
 
