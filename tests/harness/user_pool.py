@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.native.programs import launcher_path
+from condor_actors.tools.lib.personal_setup import free_port
+from condor_actors.wire.certificates.authority import PoolFiles, create_pool
+from tests.harness.federation import introduce
 from tests.harness.readable_python import python_for_all
 from tests.pool_fixture import PersonalPool, fresh_folder
 
@@ -91,6 +95,35 @@ def two_pools(home_config: str, away_config: str) -> Iterator[tuple[UserPool, Us
                     subprocess.run(["chown", "-R", f"{user}:{user}", str(folder / name)], check=True)
                 pools.append(UserPool(folder / name, user, config=config))
             yield pools[0], pools[1]
+        finally:
+            for pool in pools:
+                pool.stop()
+
+
+@contextmanager
+def lending_pools(away_config: str) -> Iterator[tuple[UserPool, UserPool]]:
+    """Two pools of one user, ``home`` and ``away``, each with an authority and a gateway of its own.
+
+    Home sends jobs, and its gateway is dialled.  Neither runs any on its own machine.
+    """
+    with ordinary_user() as user, fresh_folder() as folder:
+        pools: list[UserPool] = []
+        try:
+            for name, config in (("home", "FLOCK_TO = away\n"), ("away", f"FLOCK_FROM = home\n{away_config}")):
+                files = folder / name / "p/pool"
+                files.mkdir(parents=True)
+                own = (socket.getfqdn(), socket.gethostname(), "localhost", "127.0.0.1", "::1")
+                create_pool(PoolFiles.below(files), name, tuple(dict.fromkeys(own)))
+                if user:
+                    subprocess.run(["chown", "-R", f"{user}:{user}", str(folder / name)], check=True)
+                port = free_port()
+                pools.append(UserPool(folder / name, user, config=(
+                    "DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD GATEWAY\nSTART = false\n"
+                    f"GATEWAY_PORT = {port}\nGATEWAY_HOST = 127.0.0.1:{port}\nNEGOTIATOR_INTERVAL = 5\n{config}")))
+            home, away = pools
+            introduce(away, home)
+            introduce(home, away, "--gateway", "none")
+            yield home, away
         finally:
             for pool in pools:
                 pool.stop()

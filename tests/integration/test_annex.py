@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from tests.harness.slurm import SlurmOnLoopback, slurm
-from tests.harness.user_pool import UserPool, user_pool
+from tests.harness.user_pool import UserPool, lending_pools, user_pool
 from tests.pool_fixture import fresh_folder, until
 
 JOB = """executable = /bin/sh
@@ -129,3 +129,24 @@ def test_tokens_made_elsewhere_are_good_for_one_machine_each(rented: Rented) -> 
     for name in ("given", "again"):
         rented.annex("stop", name)
     until(lambda: not rented.machines("given"), "it to leave")
+
+
+def test_a_machine_of_a_cluster_runs_jobs_of_another_pool_through_gateways_until_its_time_is_over() -> None:
+    """The cluster's own pool is its user's; its gateway dials out, and machines there reach nothing of home's."""
+    with fresh_folder() as folder, slurm(folder) as batch, \
+            lending_pools(f"SLURM_CONF = {batch.conf}\n") as (home, away):
+        until(lambda: "has dialled" in home.run("condor_flock", "status"), "the gateways to meet")
+        away.run("condor_annex", "slurm", "--lifetime", "2m", "--name", "glide")
+        (home.work / "word").write_text("from home\n")
+        if home.user:
+            shutil.chown(home.work / "word", home.user)
+        job = f"{home.submit(JOB.format(then='trap exit TERM; sleep 600 & wait', log='glide.log', annex='glide'))}.0"
+        home.until_status(job, 2)
+        host = home.jobs(job)[0]["RemoteHost"]
+        assert re.fullmatch(r"slot1_1@annex-glide-\d+\..+%away", host), host
+        assert home.run("condor_tail", job) == "from home\n"
+        until(lambda: "004 (" in (home.work / "glide.log").read_text(), "it to be vacated in time", 150.0)
+        until(lambda: all(line.endswith("COMPLETED") for line in batch.jobs()), lambda: str(batch.jobs()))
+        assert "TIMEOUT" not in batch.said("scontrol", "show", "job", "--oneliner")
+        assert home.jobs(job)[0]["JobStatus"] == 1
+        home.run("condor_rm", job)

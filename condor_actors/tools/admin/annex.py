@@ -122,6 +122,12 @@ def _name(text: str) -> str:
 # ---- slurm
 
 
+def _lending(config: Config) -> str:
+    """What a machine has to know so that it runs jobs of partners, too: as this one's configuration says it."""
+    known = ((name, config.text(name)) for name in ("FLOCK_FROM", "GATEWAY_HOST"))
+    return "".join(f"{name} = {' '.join(value.split())}\n" for name, value in known if value)
+
+
 def _slurm(options: argparse.Namespace, config: Config) -> None:
     """Write the folder, and hand the array to Slurm."""
     if os.geteuid() == 0:
@@ -134,7 +140,8 @@ def _slurm(options: argparse.Namespace, config: Config) -> None:
         folder.mkdir(0o700)
     except FileExistsError:
         raise AnnexError(f"{folder} exists: there is an annex of that name (condor_annex stop {folder.name})") from None
-    plan = AnnexPlan(name=folder.name, folder=folder, python=sys.executable, lifetime_s=options.lifetime)
+    plan = AnnexPlan(name=folder.name, folder=folder, python=sys.executable, lifetime_s=options.lifetime,
+                     lending=_lending(config))
     try:
         (folder / "tokens").mkdir(0o700)
         for index, token in enumerate(tokens, 1):

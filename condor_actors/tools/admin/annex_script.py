@@ -28,12 +28,14 @@ class AnnexPlan:
         folder: where its script, tokens and logs are, which the machines of Slurm see, too.
         python: the interpreter that runs the daemons there.
         lifetime_s: how long each machine stays.
+        lending: lines of its configuration that say whose jobs run there beside the pool's own, and by which gateway.
     """
 
     name: str
     folder: Path
     python: str
     lifetime_s: float
+    lending: str = ""
 
     @property
     def leave_s(self) -> float:
@@ -84,6 +86,8 @@ STARTD_ATTRS = \\$(STARTD_ATTRS) AnnexName AnnexEnds SlurmJobId
 MACHINEMAXVACATETIME = {vacate_s}
 SHUTDOWN_GRACEFUL_TIMEOUT = {shutdown_s}
 END
+cat >> "$place/config.d/50-annex.config" <<'END'
+{lending}END
 CONDOR_CONFIG=$place/condor_config
 export CONDOR_CONFIG
 
@@ -114,6 +118,6 @@ def script_of(plan: AnnexPlan) -> str:
     """The text of the script."""
     leave_s = plan.leave_s
     return SCRIPT.format(
-        name=plan.name, folder=shlex.quote(str(plan.folder)), python=shlex.quote(plan.python),
+        name=plan.name, folder=shlex.quote(str(plan.folder)), python=shlex.quote(plan.python), lending=plan.lending,
         begin_s=round(plan.lifetime_s - plan.drain_s), end_s=round(plan.lifetime_s),
         stay_s=round(plan.lifetime_s - leave_s), vacate_s=round(leave_s * 0.5), shutdown_s=round(leave_s * 0.8))

@@ -168,7 +168,8 @@ class Authority:
             AuthorityError: there is one.
         """
         if files.ca_key.exists() or files.ca.exists():
-            raise AuthorityError(f"{files.ca} exists: this machine belongs to a pool already")
+            raise AuthorityError(f"{files.ca} exists: this machine belongs to a pool already; it leaves that one when "
+                                 f"its daemons are stopped and {files.ca.parent} is removed")
         key = make_key()
         name = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, pool[:64]),
                           x509.NameAttribute(NameOID.COMMON_NAME, "Condor pool authority")])
