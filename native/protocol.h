@@ -111,6 +111,7 @@ enum {
     GROUP_LEAD = 5,    /* as setsid; result: the session */
     GROUP_REAL = 6,    /* result: the group's number where it runs */
     GROUP_MEMBERS = 7, /* out: real pids, at most MOST_GATHERED; result: their number; group -1: all others */
+    GROUP_CONTROLLED = 9, /* result: 1: a member of it has a parent in its session and in another group */
     GROUP_ENDED = 8,   /* after a restart: a child that has ended; arguments 3: session, 4: the group's number */
 };
 
@@ -153,10 +154,8 @@ struct lineage {
 };
 
 struct lineage_child {
-    int32_t virtual_pid, has_ended, status, reserved; /* as wait4 tells it; of one that lives 0, or STATUS_CONTINUED */
+    int32_t virtual_pid, has_ended, status, reserved; /* as wait4 tells it; 0 of one that lives */
 };
-
-enum { STATUS_CONTINUED = 0xffff }; /* it went on after a stop, and no wait has told its parent so */
 
 /* At the end of a family's image: its members, children that have ended and were not waited for among them, and the
  * memory that they share.  The image's header says where (FAMILY_AT: magic, offset). */
@@ -169,7 +168,7 @@ struct family_image {
 struct member_image {
     uint64_t base; /* of its part in the file */
     int32_t virtual_pid, parent_pid;
-    int32_t has_ended, status; /* as in struct lineage_child; 0 of all that live, in older images */
+    int32_t has_ended, status; /* as in struct lineage_child; 0xffff, in older images, of one that had gone on after a stop */
 };
 
 struct object_image {

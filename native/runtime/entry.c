@@ -85,6 +85,11 @@ static long settle_interruption(struct trap *t, long result)
     }
     t->self->restore_mask = false;
     t->frame->uc_mcontext.rip -= CALL_BYTES;
+    if (!handled) {
+        t->self->again.rip = t->frame->uc_mcontext.rip;
+        t->self->again.rsp = t->frame->uc_mcontext.rsp;
+        t->self->again.ends = result == -RESTART_UNHANDLED;
+    }
     return t->number;
 }
 
@@ -141,6 +146,7 @@ void on_trap(int number, struct siginfo *info, void *context)
                      .a = {c->rdi, c->rsi, c->rdx, c->r10, c->r8, c->r9}};
     self->frame = frame;
     self->signalled = 0;
+    self->again.rip = 0;
     if (!has_resume(&t))
         self->resume.number = -1;
     long result = dispatch(&t);

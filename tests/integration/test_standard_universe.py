@@ -412,16 +412,20 @@ print("four")
     assert job.text("out") == "one\ntwo\nthree\nfour\n"
 
 
+def newest_process(pool: PersonalPool) -> psutil.Process:
+    """The process of a job that was started last."""
+    hosts = [pid for pid, command in pool.processes().items() if "starter-host" in command]
+    found = [process for pid in hosts for process in psutil.Process(pid).children(recursive=True)]
+    return max(found, key=lambda process: (process.create_time(), process.pid))
+
+
 def test_a_job_that_cannot_be_checkpointed_now_says_so_everywhere(pool: PersonalPool) -> None:
     program = """
-import os, signal, subprocess, sys, time
-helper = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
+import os, subprocess, time
+helper = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 helper.stdin.write(b"here\\n"); helper.stdin.flush(); helper.stdout.readline()
-helper.send_signal(signal.SIGSTOP)
-helper.send_signal(signal.SIGTERM)
 print("one", flush=True)
 while not os.path.exists("go-on-0"): time.sleep(0.05)
-helper.send_signal(signal.SIGCONT)
 helper.communicate()
 print("two", flush=True)
 while not os.path.exists("go-on-1"): time.sleep(0.05)
@@ -429,6 +433,8 @@ print("three")
 """
     job = Job(pool, "stuck", "", program)
     job.until_lines(1)
+    helper = newest_process(pool)
+    helper.suspend()  # by nobody of its family
     asked = pool.tool("condor_checkpoint", "job", job.id)
     assert asked.returncode == 1
     assert asked.stdout == ""
@@ -442,6 +448,7 @@ print("three")
     assert vacated.stdout == f"Job {job.id} vacated\n"
     assert f"could not be checkpointed now: {problem}; it leaves as soon as it can be" in vacated.stderr
     job.go_on(0)
+    helper.resume()
     job.until_logged("(1) Job was checkpointed.")
     pool.until_status(job.id, 2)
     job.until_lines(2)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from condor_actors.machine.native.image import ImageDamaged, is_image, read_image
@@ -262,22 +263,22 @@ def test_a_program_moves_with_a_helper_that_waits_in_a_long_call(tmp_path: Path)
 
 def test_whoever_asks_for_a_checkpoint_hears_why_there_is_none_yet(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "one")
-    script = (
-        "sh -c 'echo $$ > pid; exec sleep 0.1' & until [ -s pid ]; do :; done; "
-        "kill -STOP $!; kill -CONT $(cat one); wait $!; exit 3"
-    )
+    script = "sh -c 'echo $$ > pid; exec cat one' & wait $!; exit 3"
     words = tool("run", "--image", str(tmp_path / "image"), "--", "/bin/bash", "-c", script)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, env=environment, text=True) as run:
         assert run.stderr
-        writer = os.open(tmp_path / "one", os.O_WRONLY)  # opens when the helper is stopped
+        writer = os.open(tmp_path / "one", os.O_WRONLY)  # opens when the helper is there
         pid = (tmp_path / "pid").read_text().strip()
+        family = psutil.Process(run.pid).children(recursive=True)
+        helper = max(family, key=lambda process: (process.create_time(), process.pid))
+        helper.suspend()  # by nobody of its family
         assert finished(tool("now", str(run.pid)))[0] == 0
         assert run.stderr.readline() == (
             f"condor_checkpoint: no checkpoint yet: process {pid} of the program does not stop: "
             "it is suspended, or in a long call\n"
         )
-        os.write(writer, pid.encode() + b"\n")
+        helper.resume()
         os.close(writer)
         assert run.wait(DEADLINE_S) == 3
 

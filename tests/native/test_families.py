@@ -74,6 +74,17 @@ JOBS = {
         "exec 2> /dev/null; set -m; sh -c 'sleep 100 & sleep 100 & wait' & p=$!;"
         "sleep 0.9; kill -KILL -- -$p; wait $p; echo $?"
     ),
+    "a job that stopped itself": (
+        "set -m; sh -c 'kill -STOP $$; echo went on; sleep 0.2; exit 3' & sleep 0.9; jobs -s | wc -l;"
+        "kill -CONT %1; wait %1; echo $?"
+    ),
+    "a first process that is stopped": (
+        "(sleep 0.9; kill -CONT $$; exit 4) & kill -STOP $$; echo went on; wait $!; echo $?"
+    ),
+    "a terminal's stop where nobody controls jobs": "setsid -w sh -c 'kill -TSTP $$; sleep 0.7; echo went on'",
+    "a job in front that is stopped, and brought back": (
+        "set -m; sh -c 'kill -TSTP 0; echo went on; exit 6' | cat; echo $?; sleep 0.5; fg %1; echo $?"
+    ),
 }
 PLACES = {"here": 1.0, "sooner": 0.25, "at once": 0.0}
 MAKEFILE = "all: a b c d\n\techo all\na b c d:\n\t@sleep 0.2; seq 1 20000 | md5sum > $@; cat $@ >> log; echo $@ done\n"
@@ -120,13 +131,14 @@ def test_groups_and_sessions_are_the_native_ones(
     assert bool(life.links) == bool(moves)
 
 
-def test_children_that_went_on_after_a_stop_are_still_to_be_told_of(compiled: Compile, tmp_path: Path) -> None:
-    """The kernel's memory of it, which a wait takes, moves twice; signals do not come once more."""
-    command = [compiled("continued"), "go"]
+@pytest.mark.parametrize("program", ["continued", "stopped"])
+def test_children_that_stopped_or_went_on_are_as_they_were(program: str, compiled: Compile, tmp_path: Path) -> None:
+    """They stand still, or run; what waits have to tell of them is told once, and no signal comes once more."""
+    command = [compiled(program), "go"]
     native = tmp_path / "native"
     native.mkdir()
     (native / "go").touch()
-    done = subprocess.run(command, cwd=native, capture_output=True, check=True)
+    done = subprocess.run(command, cwd=native, capture_output=True, check=True, start_new_session=True)
     assert b"NO" not in done.stdout
     chain = Chain(command, tmp_path, seed=1)
     chain.start(runtime_path())
@@ -134,7 +146,7 @@ def test_children_that_went_on_after_a_stop_are_still_to_be_told_of(compiled: Co
     chain.expect(EventKind.STARTED)
     while b"ready" not in (tmp_path / "output").read_bytes():
         assert chain.until(EventKind.ENDED, within_s=0.02) is None
-    for move in range(2):
+    for move in range(3):
         assert chain.moved(move)
         chain.expect(EventKind.STARTED)
     (tmp_path / "go").touch()

@@ -37,8 +37,7 @@ REFUSED = {
 _STARTS = frozenset({"execl", "execle", "execlp", "execv", "execve", "execvp", "fork", "popen", "posix_spawn",
                      "posix_spawnp", "system", "vfork"})
 """Calls of a program that starts others."""
-_WITH_CHILDREN = ("it starts other programs: a checkpoint covers them all, and waits for one that is stopped; what "
-                  "they would be refused is not looked at here")
+_WITH_CHILDREN = "it starts other programs: a checkpoint covers them all; what they would be refused is not looked at"
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh", "fish"})
 _DYNSYM, _DYNAMIC = 11, 6
 _NEEDED, _RPATH, _RUNPATH = 1, 15, 29

@@ -17,6 +17,7 @@
 #include "runtime/remote/plan.h"
 #include "runtime/process/process.h"
 #include "runtime/memory/shared.h"
+#include "runtime/signals/stops.h"
 #include "runtime/text.h"
 #include "runtime/process/time.h"
 #include "runtime/trap.h"
@@ -96,6 +97,24 @@ static void write_alone(struct thread *self)
         SYSTEM(__NR_munmap, m, sizeof *m);
 }
 
+static volatile uint32_t wished ATOMIC; /* a checkpoint, while all threads stood still */
+
+void wish_checkpoint(void)
+{
+    __atomic_store_n(&wished, 1, __ATOMIC_SEQ_CST);
+}
+
+bool checkpoint_is_wished(void)
+{
+    return __atomic_exchange_n(&wished, 0, __ATOMIC_SEQ_CST);
+}
+
+/* One thread of the program asked another one to park, or to leave. */
+bool is_own_request(const struct siginfo *info)
+{
+    return info->si_code == SI_TKILL && info->_sifields._kill._pid == process.real_id;
+}
+
 /* All who have asked meanwhile have had their answer: else a program that two ask time and again would do nothing more.
  * What one thread of the program told this one is told once more. */
 static void drop_wishes(struct thread *self)
@@ -105,42 +124,25 @@ static void drop_wishes(struct thread *self)
     struct siginfo info;
     bool of_own = false;
     while (SYSTEM(__NR_rt_sigtimedwait, &set, &info, &now, MASK_BYTES) == CHECKPOINT_SIGNAL)
-        of_own |= info.si_code == SI_TKILL && info._sifields._kill._pid == process.real_id;
+        if (is_order(&info))
+            take_order(self, &info);
+        else
+            of_own |= is_own_request(&info);
+    checkpoint_is_wished();
     if (of_own)
         SYSTEM(__NR_tgkill, process.real_id, self->real_id, CHECKPOINT_SIGNAL);
 }
 
-void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo *info)
+/* All threads of this process are parked. */
+static void write_checkpoint(struct thread *self) REQUIRES(one_thread);
+static void write_checkpoint(struct thread *self)
 {
-    uint32_t phase = __atomic_load_n(&checkpoint_phase, __ATOMIC_ACQUIRE);
-    if (phase & 1) {
-        park(self, frame, phase);
-        return;
-    }
-    if (info->si_code == SI_TKILL && info->_sifields._kill._pid == process.real_id)
-        return; /* asked to park for a checkpoint that is over */
-    if (!__atomic_compare_exchange_n(&checkpoint_phase, &phase, phase + 1, false, __ATOMIC_SEQ_CST,
-                                     __ATOMIC_SEQ_CST)) {
-        if (phase & 1)
-            park(self, frame, phase);
-        return;
-    }
-    if (must_leave()) { /* an exec was first: those that are parked are to go, too */
-        release_others(phase);
-        leave(self, 0);
-    }
-    save_thread(self, frame);
-    park_others(self, phase + 1);
-    no_other_thread_runs();
     plan_end();
     shared_write_all(self);
     save_timers();
-    self->state = THREAD_PARKED;
-    self->takes_checkpoint = true;
     long gathered = gather_family(self);
-    forget_signals();
     if (gathered >= 0)
-        gather_signals(self, phase + 1);
+        gather_signals(self);
     if (gathered == GATHER_ALONE)
         write_alone(self);
     else if (!gathered)
@@ -149,8 +151,82 @@ void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo
         tell_starter(CONTROL_REFUSED, -gathered);
     if (gathered < 0)
         drop_wishes(self);
+}
+
+/* The threads of a process that the program has stopped stand still for longer: through any number of checkpoints. */
+static void stand_and_write(struct thread *self, bool wanted) REQUIRES(one_thread);
+static void stand_and_write(struct thread *self, bool wanted)
+{
+    for (; wanted || stand_still(self); wanted = false) {
+        write_checkpoint(self);
+        checkpoint_is_wished(); /* who has asked meanwhile has what it asked for */
+    }
+}
+
+/* SELF is the one that the others park for. WANTED: a checkpoint; else the program stops this process. */
+static void park_all(struct thread *self, struct ucontext *frame, bool wanted)
+{
+    uint32_t phase = __atomic_load_n(&checkpoint_phase, __ATOMIC_ACQUIRE);
+    if (phase & 1 || !__atomic_compare_exchange_n(&checkpoint_phase, &phase, phase + 1, false, __ATOMIC_SEQ_CST,
+                                                  __ATOMIC_SEQ_CST)) {
+        if (wanted)
+            wish_checkpoint();
+        if (phase & 1)
+            park(self, frame, phase);
+        return;
+    }
+    if (must_leave()) { /* an exec was first: those that are parked are to go, too */
+        pass_stop_on();
+        release_others(phase);
+        leave(self, 0);
+    }
+    save_thread(self, frame);
+    park_others(self, phase + 1);
+    no_other_thread_runs();
+    forget_signals();
+    self->state = THREAD_PARKED;
+    self->takes_checkpoint = true;
+    stand_and_write(self, wanted);
     release_others(phase);
-    if (gathered >= 0)
-        give_back_signals(self);
+    give_back_signals(self);
+    self->takes_checkpoint = false;
+}
+
+void take_checkpoint(struct thread *self, struct ucontext *frame, const struct siginfo *info)
+{
+    uint32_t phase = __atomic_load_n(&checkpoint_phase, __ATOMIC_ACQUIRE);
+    if (is_order(info))
+        take_order(self, info);
+    if (must_leave()) {
+        pass_stop_on();
+        leave(self, 0);
+    }
+    if (is_own_request(info) && phase & 1)
+        park(self, frame, phase);
+    else if (!is_own_request(info) && !is_order(info)) /* the former: asked to park for a checkpoint that is over */
+        park_all(self, frame, true);
+    if (is_to_stop())
+        park_all(self, frame, false);
+}
+
+/* Also where there was something else to be heard of with the orders. */
+void take_stop(struct thread *self, struct ucontext *frame)
+{
+    park_all(self, frame, checkpoint_is_wished());
+}
+
+/* After a restart, in the last thread to be back. */
+void stand_again(struct thread *self)
+{
+    uint32_t phase = checkpoint_phase; /* as it is while all stand still */
+    save_thread(self, self->frame);
+    park_others(self, phase);
+    no_other_thread_runs();
+    forget_signals();
+    self->state = THREAD_PARKED;
+    self->takes_checkpoint = true;
+    stand_and_write(self, false);
+    release_others(phase - 1);
+    give_back_signals(self);
     self->takes_checkpoint = false;
 }

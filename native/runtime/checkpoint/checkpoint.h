@@ -21,7 +21,12 @@ struct shared_region {
 
 enum { MOST_LATE = 4096, MOST_SHARED = 1024 };
 
-void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo *info);
+void take_checkpoint(struct thread *self, struct ucontext *frame, const struct siginfo *info);
+void take_stop(struct thread *self, struct ucontext *frame);
+void stand_again(struct thread *self);
+void wish_checkpoint(void);
+bool checkpoint_is_wished(void);
+bool is_own_request(const struct siginfo *info);
 __attribute__((noreturn)) void restart(unsigned long *stack);
 extern volatile bool is_image GUARDED_BY(one_thread); /* true in the data of an image, and only there */
 /* What the kernel does not map when it executes the image: mapped first thing after that. */

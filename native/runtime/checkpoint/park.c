@@ -7,7 +7,8 @@
 volatile uint32_t checkpoint_phase ATOMIC; /* even: none; odd: the number of the one that is being taken */
 static volatile uint32_t parked_count ATOMIC;
 static volatile uint32_t bell ATOMIC; /* rung for those who are parked */
-static volatile uint32_t signals_wanted ATOMIC; /* by the checkpoint of that number */
+static volatile uint32_t signals_wanted ATOMIC; /* for the how many-th time; 0: not now */
+static volatile uint32_t signal_rounds ATOMIC;
 static volatile uint32_t signals_told ATOMIC; /* by how many threads */
 
 void save_thread(struct thread *self, struct ucontext *frame)
@@ -29,32 +30,35 @@ void park(struct thread *self, struct ucontext *frame, uint32_t phase)
     __atomic_store_n(&self->state, THREAD_PARKED, __ATOMIC_RELEASE);
     __atomic_add_fetch(&parked_count, 1, __ATOMIC_RELEASE);
     wake_all(&parked_count);
+    bool has_taken = false;
     for (;;) {
-        uint32_t seen = __atomic_load_n(&bell, __ATOMIC_SEQ_CST);
+        uint32_t seen = __atomic_load_n(&bell, __ATOMIC_SEQ_CST), round;
         if (__atomic_load_n(&checkpoint_phase, __ATOMIC_SEQ_CST) != phase)
             break;
-        if (__atomic_load_n(&signals_wanted, __ATOMIC_SEQ_CST) == phase && self->signals_taken != phase) {
+        round = __atomic_load_n(&signals_wanted, __ATOMIC_SEQ_CST);
+        if (round && self->signals_taken != round) {
             take_signals(self, false);
-            self->signals_taken = phase;
+            self->signals_taken = round;
+            has_taken = true;
             __atomic_add_fetch(&signals_told, 1, __ATOMIC_SEQ_CST);
             wake_all(&signals_told);
         }
         wait_while(&bell, seen);
     }
-    if (self->signals_taken == phase)
+    if (has_taken)
         give_back_signals(self);
 }
 
 /* All are parked: what was sent to the program and not taken goes into the image. */
-void gather_signals(struct thread *self, uint32_t phase)
+void gather_signals(struct thread *self)
 {
     uint32_t others = 0, told;
-    forget_signals();
     take_signals(self, true);
     for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++)
         others += thread_at(slot) != self && thread_at(slot)->state == THREAD_PARKED;
     __atomic_store_n(&signals_told, 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&signals_wanted, phase, __ATOMIC_SEQ_CST);
+    signal_rounds += signal_rounds == UINT32_MAX ? 2 : 1;
+    __atomic_store_n(&signals_wanted, signal_rounds, __ATOMIC_SEQ_CST);
     ring();
     while ((told = __atomic_load_n(&signals_told, __ATOMIC_SEQ_CST)) < others)
         wait_while(&signals_told, told);
@@ -67,6 +71,7 @@ void release_others(uint32_t phase)
     for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++)
         if (thread_at(slot)->state == THREAD_PARKED)
             thread_at(slot)->state = THREAD_LIVE;
+    __atomic_store_n(&signals_wanted, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&checkpoint_phase, phase + 2, __ATOMIC_SEQ_CST);
     ring();
 }

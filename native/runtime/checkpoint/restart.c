@@ -25,6 +25,7 @@
 #include "restart.h"
 #include "runtime/memory/shared.h"
 #include "runtime/signals/signals.h"
+#include "runtime/signals/stops.h"
 #include "runtime/text.h"
 #include "runtime/process/time.h"
 
@@ -139,7 +140,8 @@ static void come_back(void *argument)
     self->takes_checkpoint = false;
     self->state = THREAD_LIVE;
     uint32_t back = __atomic_add_fetch(&threads_back, 1, __ATOMIC_SEQ_CST);
-    if (back == threads_live) { /* the last one: everybody is here */
+    const bool is_last = back == threads_live, stands = checkpoint_phase & 1;
+    if (is_last) { /* the last one: everybody is here */
         struct request begin = {.call = OP_BEGIN};
         restore_timers();
         ask(self, &begin, NULL, 0, NULL, 0, NULL);
@@ -150,6 +152,10 @@ static void come_back(void *argument)
     }
     while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
         wait_while(&begun, 0);
+    if (stands && is_last)
+        stand_again(self);
+    else if (stands)
+        park(self, self->frame, checkpoint_phase);
     enter_frame(self->frame);
 }
 
@@ -163,7 +169,7 @@ static unsigned long stack_of(const struct thread *t)
 static void forget_locks(void)
 {
     struct lock *const all[] = {&memory_lock, &threads_lock, &actions_lock, &proc_lock, &timers_lock, &identity_lock,
-                                &views_lock, &children_lock, &passed_fd_lock};
+                                &views_lock, &children_lock, &passed_fd_lock, &stops_lock};
     for (size_t i = 0; i < COUNT(all); i++)
         forget_lock(all[i]);
 }
@@ -180,7 +186,10 @@ void revive(struct revival *r)
     channel_reset();
     read_ahead_reset(false);
     plan_reset();
-    checkpoint_phase = (checkpoint_phase | 1) + 1; /* never a number that a thread was asked for before */
+    forget_orders();
+    checkpoint_is_wished();
+    /* Never a number that a thread was asked for before; odd, where all stand still. */
+    checkpoint_phase = (checkpoint_phase | 1) + 1 + has_stopped();
     begun = threads_back = 0;
     is_image = false;
     process.restarted = true;

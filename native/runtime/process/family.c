@@ -21,17 +21,22 @@
 #include "runtime/remote/secret.h"
 #include "runtime/memory/shared.h"
 #include "runtime/signals/signals.h"
+#include "runtime/signals/stops.h"
 #include "runtime/text.h"
 #include "time.h"
 #include "runtime/user.h"
 
-enum { CHILDREN = 1024, CHILDREN_GONE = 64, ROBUST_HEAD_BYTES = 3 * sizeof(long), USAGE_WORDS = 18, STOPPED = 0x7f, SIGNAL_OF_STATUS = 0x7f };
+enum { CHILDREN = 1024, CHILDREN_GONE = 64, ROBUST_HEAD_BYTES = 3 * sizeof(long),
+       COMES_BACK = -1 /* after a move: it is about to be started */ };
 
 struct lock children_lock;
 static struct child {
-    int virtual_id, real_id; /* 0: unused */
+    int virtual_id, real_id; /* 0: unused, or COMES_BACK */
+    int untold;              /* it has stopped or gone on: the status, of which no wait has told yet */
+    int64_t changed_ns;      /* when it was told to, or this process told it to go on: what was before is not told any more */
 } children[CHILDREN] GUARDED_BY(children_lock), gone[CHILDREN_GONE] GUARDED_BY(children_lock);
 static unsigned gone_next GUARDED_BY(children_lock);
+static volatile bool some_untold ATOMIC; /* perhaps, of some child */
 
 static struct child *child_of(int virtual_id) REQUIRES(children_lock);
 static struct child *child_of(int virtual_id)
@@ -80,17 +85,15 @@ static int new_virtual_id(int real_id)
 /* A child's status as wait4 would tell it. */
 static int status_of(const struct siginfo *info)
 {
-    enum { STATUS_SHIFT = 8, DUMPED = 0x80 };
+    enum { DUMPED = 0x80 };
     int status = info->_sifields._sigchld._status;
-    if (info->si_code == CLD_CONTINUED)
-        return STATUS_CONTINUED;
     if (info->si_code == CLD_EXITED)
         return status << STATUS_SHIFT;
     return info->si_code == CLD_DUMPED ? status | DUMPED : status;
 }
 
-/* What there is of children: each lives, or has ended and was not waited for. That one went on after a stop is the
- * kernel's to remember as well, until a wait tells it. Returns their number or -errno. */
+/* What there is of children: each lives, or has ended and was not waited for. What a wait has to tell of those that live is
+ * in this process's memory. Returns their number or -errno. */
 long list_children(struct lineage_child *list, uint32_t most)
 {
     uint32_t count = 0;
@@ -100,38 +103,138 @@ long list_children(struct lineage_child *list, uint32_t most)
         memset(&info, 0, sizeof info);
         if (!children[i].real_id)
             continue;
-        if (SYSTEM(__NR_waitid, P_PID, children[i].real_id, &info, WEXITED | WCONTINUED | WNOHANG | WNOWAIT, 0) < 0) {
+        if (SYSTEM(__NR_waitid, P_PID, children[i].real_id, &info, WEXITED | WNOHANG | WNOWAIT, 0) < 0) {
             children[i].real_id = 0; /* the kernel has reaped it */
             continue;
         }
         if (count == most)
             break;
-        bool ended = info._sifields._sigchld._pid && info.si_code != CLD_CONTINUED;
-        list[count++] = (struct lineage_child){children[i].virtual_id, ended, status_of(&info), 0};
+        bool ended = info._sifields._sigchld._pid;
+        list[count++] = (struct lineage_child){children[i].virtual_id, ended, ended ? status_of(&info) : 0, 0};
     }
     unlock(&children_lock);
     return count < most ? (long)count : -E2BIG;
 }
 
+/* This process has told one, perhaps a child, to go on: no wait tells of its stop any more. */
+void note_going_on(int real_id, int64_t at_ns)
+{
+    lock(&children_lock);
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id == real_id) {
+            children[i].changed_ns = at_ns;
+            if (children[i].untold != STATUS_CONTINUED)
+                children[i].untold = 0;
+        }
+    unlock(&children_lock);
+}
+
+/* A child, by its number where it runs, says that it has stopped by a signal, or has gone on. */
+void note_change(struct thread *self, int real_id, int code, int number, int64_t at_ns)
+{
+    struct siginfo info;
+    bool mine = false;
+    lock(&children_lock);
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id == real_id) {
+            if (at_ns >= children[i].changed_ns) { /* else it comes late */
+                children[i].changed_ns = at_ns;
+                children[i].untold = code == CLD_STOPPED ? STATUS_STOPPED | number << STATUS_SHIFT : STATUS_CONTINUED;
+            }
+            mine = true;
+        }
+    unlock(&children_lock);
+    if (!mine)
+        return;
+    __atomic_store_n(&some_untold, true, __ATOMIC_SEQ_CST);
+    for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++)
+        if (thread_at(slot) != self && thread_at(slot)->awaits_changes && thread_at(slot)->state != THREAD_FREE)
+            SYSTEM(__NR_tgkill, process.real_id, thread_at(slot)->real_id, CHECKPOINT_SIGNAL); /* it looks again */
+    if (!wants_signals_of_stops())
+        return;
+    memset(&info, 0, sizeof info);
+    info.si_signo = SIGCHLD;
+    info.si_code = code;
+    info._sifields._sigchld._pid = real_id;
+    info._sifields._sigchld._uid = process.start.uid;
+    info._sifields._sigchld._status = number;
+    if (SYSTEM(__NR_rt_sigqueueinfo, process.real_id, SIGCHLD, &info) == -EPERM) /* it is not the first thread that asks */
+        SYSTEM(__NR_rt_tgsigqueueinfo, process.real_id, self->real_id, SIGCHLD, &info);
+}
+
+bool changes_may_be_untold(void)
+{
+    return __atomic_load_n(&some_untold, __ATOMIC_SEQ_CST);
+}
+
+static bool is_meant(struct thread *self, int id, const struct child *child)
+{
+    if (id == ANY_CHILD || id > 0)
+        return id == ANY_CHILD || child->virtual_id == id;
+    return group_of(self, child->virtual_id) == (id ? -id : group_of(self, 0));
+}
+
+/* What a wait for ID, as wait4 names children, is told of one that stopped or went on, if OPTIONS want that. Returns the
+ * child's number, 0: there is nothing. KEEP: it is told again. */
+int told_change(struct thread *self, int id, unsigned long options, bool keep, int *status)
+{
+    bool more = false;
+    __atomic_store_n(&some_untold, false, __ATOMIC_SEQ_CST);
+    for (size_t i = 0; i < CHILDREN; i++) {
+        lock(&children_lock);
+        const struct child child = children[i];
+        unlock(&children_lock);
+        if (!child.real_id || !child.untold)
+            continue;
+        bool wanted = options & (child.untold == STATUS_CONTINUED ? WCONTINUED : WUNTRACED);
+        if (wanted && is_meant(self, id, &child)) {
+            lock(&children_lock);
+            bool still = children[i].real_id == child.real_id && children[i].untold == child.untold;
+            if (still && !keep)
+                children[i].untold = 0;
+            unlock(&children_lock);
+            __atomic_store_n(&some_untold, true, __ATOMIC_SEQ_CST);
+            if (!still)
+                continue;
+            *status = child.untold;
+            return child.virtual_id;
+        }
+        more = true;
+    }
+    if (more)
+        __atomic_store_n(&some_untold, true, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
 bool adopt_child(int virtual_id, int real_id)
 {
     lock(&children_lock);
-    struct child *child = free_child();
+    struct child *child = NULL;
+    for (size_t i = 0; i < CHILDREN && !child; i++)
+        if (children[i].real_id == COMES_BACK && children[i].virtual_id == virtual_id)
+            child = &children[i];
+    if (!child && (child = free_child()))
+        *child = (struct child){.virtual_id = virtual_id};
     if (child)
-        *child = (struct child){virtual_id, real_id};
+        child->real_id = real_id;
     unlock(&children_lock);
     return child;
 }
 
+/* Their numbers are those of another machine; what no wait has told of them is still to be told. */
 void forget_children(void)
 {
     lock(&children_lock);
-    memset(children, 0, sizeof children);
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id) {
+            children[i].real_id = COMES_BACK;
+            children[i].changed_ns = 0;
+        }
     memset(gone, 0, sizeof gone);
     unlock(&children_lock);
 }
 
-static int virtual_child_id(int real_id, bool forget)
+int virtual_child_id(int real_id, bool forget)
 {
     int found = real_id;
     lock(&children_lock);
@@ -233,6 +336,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     read_ahead_reset(true);
     plan_reset();
     dirty_forget();
+    forget_stop();
     forget_other_threads(self);
     shared_become_member(birth->views_until);
     forget_timers();
@@ -277,7 +381,7 @@ static long fork_member(struct trap *t, unsigned long flags, const struct birth 
     int id = 0;
     if (result > 0) {
         id = new_virtual_id((int)result);
-        *child = (struct child){id, (int)result};
+        *child = (struct child){.virtual_id = id, .real_id = (int)result};
     }
     unlock_after_fork(); /* in the child, too: it has its copies of them */
     if (result == 0 && child) {
@@ -335,80 +439,6 @@ long do_vfork(struct trap *t)
     return start_member(t, 0);
 }
 
-enum { ANY_CHILD = -1 };
-
-/* Whom a wait is for, as wait4 names them. Returns 0 or -ECHILD. */
-static long real_target(struct thread *self, int id, int *real)
-{
-    *real = ANY_CHILD;
-    if (id > 0)
-        *real = real_child_id(id);
-    else if (id == (int)0x80000000)
-        return -ESRCH;
-    else if (id != ANY_CHILD) {
-        long group = real_group_of(self, -id);
-        *real = group > 0 ? (int)-group : 0;
-    }
-    return *real ? 0 : -ECHILD;
-}
-
-/* A member that ends by itself is heard at home before it is gone; what one wrote that a signal ended may still
- * be on its way there. */
-static void await_last_calls(struct thread *self, int real_id)
-{
-    struct request request = {.call = OP_MEMBER_GONE, .arguments = {real_id}};
-    ask(self, &request, NULL, 0, NULL, 0, NULL);
-}
-
-long do_wait4(struct trap *t)
-{
-    struct { long words[USAGE_WORDS]; } usage;
-    int status = 0, target;
-    long nobody = real_target(t->self, (int)t->a[0], &target);
-    if (nobody)
-        return nobody;
-    long a[6] = {target, (long)&status, (long)t->a[2], (long)&usage};
-    uint64_t mask = t->frame->uc_sigmask;
-    long id = interruptible_system(__NR_wait4, a, &mask);
-    if (id == -EINTR)
-        return -RESTART_ALWAYS;
-    if (id <= 0)
-        return id;
-    bool ended = (status & 0xff) != STOPPED && status != STATUS_CONTINUED;
-    if (ended && (status & SIGNAL_OF_STATUS))
-        await_last_calls(t->self, (int)id);
-    if ((t->a[1] && copy_user((void *)t->a[1], &status, sizeof status)) ||
-        (t->a[3] && copy_user((void *)t->a[3], &usage, sizeof usage)))
-        return -EFAULT;
-    return virtual_child_id((int)id, ended);
-}
-
-long do_waitid(struct trap *t)
-{
-    struct siginfo info;
-    memset(&info, 0, sizeof info);
-    int id = (int)t->a[1], target = ANY_CHILD;
-    if (t->a[0] > P_PGID || (t->a[0] == P_PID && id <= 0) || (t->a[0] == P_PGID && id < 0))
-        return -EINVAL;
-    if (t->a[0] != P_ALL && real_target(t->self, t->a[0] == P_PID ? id : -id, &target))
-        return -ECHILD;
-    if (target < 0)
-        target = -target;
-    long a[6] = {(long)t->a[0], target, (long)&info, (long)t->a[3], 0};
-    uint64_t mask = t->frame->uc_sigmask;
-    long result = interruptible_system(__NR_waitid, a, &mask);
-    if (result == -EINTR)
-        return -RESTART_ALWAYS;
-    if (result < 0)
-        return result;
-    bool ended = info.si_code >= CLD_EXITED && info.si_code <= CLD_DUMPED && !(t->a[3] & WNOWAIT);
-    if (ended && info.si_code != CLD_EXITED)
-        await_last_calls(t->self, info._sifields._sigchld._pid);
-    if (info._sifields._sigchld._pid)
-        info._sifields._sigchld._pid = virtual_child_id(info._sifields._sigchld._pid, ended);
-    return t->a[2] && copy_user((void *)t->a[2], &info, sizeof info) ? -EFAULT : 0;
-}
-
 /* A signal to another member, with INFO, or NULL: its parent knows it, and so may its children; else home does. */
 long signal_member(int virtual_id, int number, const struct siginfo *info)
 {
@@ -423,5 +453,5 @@ long signal_member(int virtual_id, int number, const struct siginfo *info)
     if (real <= 1)
         return -ESRCH;
     settle_writes(current_thread());
-    return info ? SYSTEM(__NR_rt_sigqueueinfo, real, number, info) : SYSTEM(__NR_kill, real, number);
+    return send_signal(real, number, info);
 }

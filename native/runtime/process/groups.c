@@ -14,6 +14,7 @@
 #include "identity.h"
 #include "process.h"
 #include "runtime/remote/remote.h"
+#include "runtime/signals/stops.h"
 #include "runtime/text.h"
 
 enum { OTHERS_CHILDREN = (int)0x80000000 /* __WCLONE */, ALL_CHILDREN = 0x40000000 /* __WALL */ };
@@ -45,7 +46,7 @@ static int own_group(void)
 }
 
 /* Only a helper's parent may change its group besides itself. */
-static long group_of(struct thread *self, int id)
+long group_of(struct thread *self, int id)
 {
     if (!is_alone() && (process.helper || !own(id)))
         return ask_group(self, GROUP_OF, own(id) ? 0 : id, 0);
@@ -124,12 +125,19 @@ long real_group_of(struct thread *self, int group)
     return -ECHILD;
 }
 
+/* Whether a terminal's signals stop this process: somebody of its session, but of another group, must be there to let it
+ * go on. */
+bool has_job_control(struct thread *self)
+{
+    return !is_alone() && ask_group(self, GROUP_CONTROLLED, 0, 0) == 1;
+}
+
 /* A signal to all in GROUP; 0: the own one; -1: all members but this one. */
 long signal_group(struct thread *self, int group, int number)
 {
     int32_t pids[MOST_GATHERED];
     if (is_alone())
-        return group == 0 || group == own_group() ? SYSTEM(__NR_kill, process.real_id, number) : -ESRCH;
+        return group == 0 || group == own_group() ? send_signal(process.real_id, number, NULL) : -ESRCH;
     struct request request = {.call = OP_GROUP, .arguments = {GROUP_MEMBERS, 0, group}};
     struct vector out = {pids, sizeof pids};
     settle_writes(self);
@@ -139,10 +147,10 @@ long signal_group(struct thread *self, int group, int number)
         return count < 0 ? count : -ESRCH;
     for (long i = 0; i < count; i++) {
         me |= pids[i] == process.real_id;
-        if (pids[i] > 1 && pids[i] != process.real_id && !SYSTEM(__NR_kill, pids[i], number))
+        if (pids[i] > 1 && pids[i] != process.real_id && !send_signal(pids[i], number, NULL))
             result = 0;
     }
-    return me ? SYSTEM(__NR_kill, process.real_id, number) : result; /* it may be the end of this one */
+    return me ? send_signal(process.real_id, number, NULL) : result; /* it may be the end of this one */
 }
 
 /* ---- coming back */

@@ -5,6 +5,8 @@
 #include "lineage.h"
 #include "runtime/trap.h"
 
+bool has_job_control(struct thread *self);
+long group_of(struct thread *self, int id);
 long signal_group(struct thread *self, int group, int number);
 long real_group_of(struct thread *self, int group);
 void groups_hold(struct revival *r) REQUIRES(one_thread);

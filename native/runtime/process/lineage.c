@@ -145,7 +145,7 @@ static void become(struct revival *r, const struct member_image *who, long numbe
 static void end_as(int status) __attribute__((noreturn));
 static void end_as(int status)
 {
-    enum { SIGNAL_OF_STATUS = 0x7f, STATUS_SHIFT = 8 };
+    enum { SIGNAL_OF_STATUS = 0x7f };
     const uint64_t none = 0;
     int number = status & SIGNAL_OF_STATUS;
     if (number) {
@@ -176,47 +176,12 @@ static long start_ended(struct revival *r, struct thread *self, const struct mem
     return id;
 }
 
-/* A word that a process and its new child share. */
-static volatile uint32_t *shared_word(void)
-{
-    long word = SYSTEM(__NR_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (is_error(word))
-        die(EXIT_CANNOT_START);
-    return (volatile uint32_t *)word;
-}
-
-/* In a child that had gone on after a stop: for the kernel, it does so again. The signals that tell the parent of it have
- * been sent when WENT_ON is set. */
-static void stop_once(volatile uint32_t *went_on)
-{
-    SYSTEM(__NR_kill, SYSTEM(__NR_getpid), SIGSTOP);
-    __atomic_store_n(went_on, 1, __ATOMIC_SEQ_CST);
-    SYSTEM(__NR_munmap, went_on, PAGE);
-}
-
-/* In its parent: the kernel will tell of it at the next wait. */
-static void continue_child(long id, volatile uint32_t *went_on)
-{
-    struct siginfo info;
-    while (id > 0 && SYSTEM(__NR_waitid, P_PID, id, &info, WSTOPPED | WCONTINUED | WEXITED | WNOWAIT, 0) == -EINTR)
-        ;
-    while (id > 0 && !__atomic_load_n(went_on, __ATOMIC_SEQ_CST)) {
-        SYSTEM(__NR_kill, id, SIGCONT); /* others may stop it as well just now */
-        memset(&info, 0, sizeof info);
-        if (SYSTEM(__NR_waitid, P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT, 0) || info._sifields._sigchld._pid)
-            die(EXIT_CANNOT_START);
-        wait_a_moment_while(went_on, 0);
-    }
-    SYSTEM(__NR_munmap, went_on, PAGE);
-}
-
 /* ORPHAN: nobody's child. */
 static long start_living(struct revival *r, struct thread *self, const struct member_image *who, bool orphan)
     REQUIRES(one_thread);
 static long start_living(struct revival *r, struct thread *self, const struct member_image *who, bool orphan)
 {
     struct request request = {.call = OP_FORK, .arguments = {process.direct, r->family->living}};
-    volatile uint32_t *went_on = who->status == STATUS_CONTINUED && !orphan ? shared_word() : NULL;
     lock(&passed_fd_lock);
     long number = ask(self, &request, NULL, 0, NULL, 0, NULL);
     long way = number < 0 ? number : ask_starter(CONTROL_MEMBER, number);
@@ -227,12 +192,8 @@ static long start_living(struct revival *r, struct thread *self, const struct me
     if (id == 0) {
         if (orphan) /* whom it knows as its parent is gone */
             process.real_id = 0;
-        if (went_on)
-            stop_once(went_on);
         become(r, who, number, straight);
     }
-    if (went_on)
-        continue_child(id, went_on);
     SYSTEM(__NR_close, PASSED_FD);
     if (straight)
         SYSTEM(__NR_close, passed_control);

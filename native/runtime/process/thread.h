@@ -26,7 +26,8 @@ struct thread {
     size_t robust_size;
     uint64_t fs_base, gs_base;   /* saved while parked */
     uint32_t asked_to_park;      /* the checkpoint's number; the coordinator's business */
-    uint32_t signals_taken;      /* the checkpoint's number, too; its own business */
+    uint32_t signals_taken;      /* for the how many-th time; its own business */
+    bool awaits_changes;         /* it waits for children that stop or go on */
     bool takes_checkpoint;
     bool asked_to_leave;         /* for an exec; the business of the thread that executes */
     uint64_t hidden_mask;        /* reserved signals the program thinks blocked */
@@ -40,6 +41,10 @@ struct thread {
         uint64_t rip, rsp;
         int64_t deadline_ns;
     } resume;
+    struct {                      /* a call that is done again, as nothing of the program's interrupted it */
+        uint64_t rip, rsp;        /* 0: none */
+        bool ends;                /* with any handler, also one that restarts calls */
+    } again;
     char name[NAME_BYTES];
     struct waiter waiter;
     uint8_t scratch[SCRATCH_BYTES];

@@ -3,6 +3,7 @@
 #include "runtime/process/groups.h"
 #include "runtime/process/process.h"
 #include "runtime/signals/signals.h"
+#include "runtime/signals/stops.h"
 #include "runtime/process/thread.h"
 #include "runtime/user.h"
 
@@ -14,7 +15,7 @@ long do_kill(struct trap *t)
     if (number == CHECKPOINT_SIGNAL)
         return 0;
     if (id == process.start.virtual_pid)
-        return SYSTEM(__NR_kill, process.real_id, number);
+        return send_signal(process.real_id, (int)number, NULL);
     if (id <= 0)
         return id == INT32_MIN ? -ESRCH : signal_group(t->self, id == -1 ? -1 : (int)-id, (int)number);
     long result = signal_member((int)id, (int)number, NULL);
@@ -28,7 +29,7 @@ static long send_to_thread(long id, long number)
         return -EINVAL;
     if (number == CHECKPOINT_SIGNAL) /* the C library's way to change ids in all threads: no handler */
         return -ESRCH;
-    return real ? SYSTEM(__NR_tgkill, process.real_id, real, number) : -ESRCH;
+    return real ? send_to_own_thread(real, (int)number, NULL) : -ESRCH;
 }
 
 long do_tgkill(struct trap *t)
@@ -48,7 +49,7 @@ static long queue(int id, int number, const void *from)
     if (copy_user(&info, from, sizeof info))
         return -EFAULT;
     info.si_signo = number;
-    return real ? SYSTEM(__NR_rt_tgsigqueueinfo, process.real_id, real, number, &info) : -ESRCH;
+    return real ? send_to_own_thread(real, number, &info) : -ESRCH;
 }
 
 /* To a process: any of its threads may take it. */
@@ -67,7 +68,7 @@ long do_rt_sigqueueinfo(struct trap *t)
     info.si_signo = number;
     if (id != process.start.virtual_pid)
         return id > 0 ? signal_member(id, number, &info) : -ESRCH;
-    return SYSTEM(__NR_rt_sigqueueinfo, process.real_id, number, &info);
+    return send_signal(process.real_id, number, &info);
 }
 
 long do_rt_tgsigqueueinfo(struct trap *t)

@@ -14,6 +14,7 @@
 #include "runtime/process/family.h"
 #include "runtime/process/process.h"
 #include "signals.h"
+#include "stops.h"
 
 enum { MOST_HELD = 8192, OF_THE_PROCESS = -1, NAMED = 0x4e414d45 /* the sender's number is the program's already */ };
 
@@ -64,6 +65,7 @@ void take_signals(struct thread *self, bool of_the_process)
 {
     const uint64_t set = ~(uint64_t)RESERVED_SIGNALS;
     const struct __kernel_timespec now = {0, 0};
+    take_orders(self);
     for (;;) {
         uint32_t at = __atomic_fetch_add(&held_count, 1, __ATOMIC_SEQ_CST);
         if (at >= MOST_HELD) {

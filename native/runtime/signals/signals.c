@@ -9,10 +9,12 @@
 #include "signals.h"
 
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/process/groups.h"
 #include "runtime/remote/invalidation.h"
 #include "runtime/process/owned.h"
 #include "pending.h"
 #include "runtime/process/process.h"
+#include "stops.h"
 #include "runtime/text.h"
 #include "runtime/process/time.h"
 #include "runtime/user.h"
@@ -69,6 +71,8 @@ static void apply(int number)
     if (number == SIGSYS)
         set_kernel_action(number, on_trap, 0);
     else if (always_ours(number))
+        set_kernel_action(number, on_signal, SA_RESTART);
+    else if (a->function == DEFAULT && is_terminal_stop(number))
         set_kernel_action(number, on_signal, SA_RESTART);
     else if (a->function == DEFAULT || a->function == IGNORE)
         set_kernel_action(number, a->function, a->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
@@ -150,6 +154,11 @@ static struct action action_of(int number)
     return a;
 }
 
+bool wants_signals_of_stops(void)
+{
+    return !(action_of(SIGCHLD).flags & SA_NOCLDSTOP);
+}
+
 static void deliver(struct thread *self, int number, const struct action *action, const struct siginfo *info,
                     struct ucontext *frame)
 {
@@ -202,11 +211,26 @@ static void postpone(struct thread *self, int number, struct siginfo *info, stru
 {
     if (!in_interruptible_call(frame))
         fault_in_runtime(frame);
-    if (number == CHECKPOINT_SIGNAL)
+    struct action action = action_of(number);
+    if (number == CHECKPOINT_SIGNAL || action.function == DEFAULT) /* nothing that the program has to do with */
         self->signalled |= SIGNALLED_CHECKPOINT;
     else
-        self->signalled |= action_of(number).flags & SA_RESTART ? SIGNALLED_RESTART : SIGNALLED_PLAIN;
+        self->signalled |= action.flags & SA_RESTART ? SIGNALLED_RESTART : SIGNALLED_PLAIN;
     SYSTEM(__NR_rt_tgsigqueueinfo, process.real_id, self->real_id, number, info);
+}
+
+/* A handler is about to run where a call is to be done again that a checkpoint or a stop has interrupted: to the program,
+ * the handler has interrupted it. */
+static void end_call(struct thread *self, const struct action *action, struct ucontext *frame)
+{
+    struct sigcontext *c = &frame->uc_mcontext;
+    bool waits = self->again.rip && self->again.rip == c->rip && self->again.rsp == c->rsp;
+    if (waits && (self->again.ends || !(action->flags & SA_RESTART))) {
+        c->rip += CALL_BYTES;
+        c->rax = (unsigned long)-EINTR;
+        self->resume.number = -1;
+    }
+    self->again.rip = 0;
 }
 
 void on_signal(int number, struct siginfo *info, void *context)
@@ -225,8 +249,6 @@ void on_signal(int number, struct siginfo *info, void *context)
         return;
     }
     if (number == CHECKPOINT_SIGNAL) {
-        if (must_leave())
-            leave(self, 0);
         take_checkpoint(self, frame, info);
         return;
     }
@@ -235,6 +257,13 @@ void on_signal(int number, struct siginfo *info, void *context)
     void *function = action.function;
     if (function == IGNORE && info->si_code <= 0)
         return;
+    if (function == DEFAULT && is_terminal_stop(number)) {
+        if (has_job_control(self)) {
+            stop_by_terminal(self, number);
+            take_stop(self, frame);
+        }
+        return;
+    }
     if (function == DEFAULT || function == IGNORE || (self->hidden_mask & SIGNAL_BIT(number))) {
         if (sent_while_blocked)
             return; /* it is not kept */
@@ -246,6 +275,7 @@ void on_signal(int number, struct siginfo *info, void *context)
     if (info->si_code <= 0 && info->_sifields._kill._pid != process.real_id)
         note_invalidation();
     name_sender(info);
+    end_call(self, &action, frame);
     deliver(self, number, &action, info, frame);
 }
 

@@ -347,16 +347,14 @@ long serve_part(struct work *w)
     return result;
 }
 
-/* Whether every child that its parent says lives has told where its part is; what its parent says besides is noted. */
-static bool all_are_there(struct gathering *g)
+/* Whether every child that its parent says lives has told where its part is. */
+static bool all_are_there(const struct gathering *g)
 {
     for (uint32_t i = 0; i < g->claimed_count; i++) {
         bool found = false;
         for (uint32_t k = 0; k < g->member_count && !found; k++) {
-            struct member_image *member = &g->members[k];
+            const struct member_image *member = &g->members[k];
             found = !member->has_ended && member->virtual_pid == g->claimed[i].virtual_pid;
-            if (found && g->claimed[i].status == STATUS_CONTINUED)
-                member->status = STATUS_CONTINUED;
         }
         if (!found)
             return false;

@@ -174,6 +174,17 @@ static long note_ended(struct work *w, int pid, int group)
     return 0;
 }
 
+static bool is_controlled(struct session *root, int group) REQUIRES(table_lock);
+static bool is_controlled(struct session *root, int group)
+{
+    for (struct session *s = root; s; s = s->next_member) {
+        const struct membership *parent = s->greeted && s->member.group == group ? living(root, s->member.parent) : NULL;
+        if (parent && parent->session == s->member.session && parent->group != group)
+            return true;
+    }
+    return false;
+}
+
 /* PID and GROUP are numbers of a plain kind, or 0. */
 static long answer_group(struct work *w, int pid, int group) REQUIRES(table_lock);
 static long answer_group(struct work *w, int pid, int group)
@@ -191,6 +202,7 @@ static long answer_group(struct work *w, int pid, int group)
         other = one_of(s->root, group ? group : s->member.group);
         return other ? other->real_group : -ECHILD;
     case GROUP_MEMBERS: return list_members(w, ARGUMENT(2) == EVERYBODY ? EVERYBODY : group ? group : s->member.group);
+    case GROUP_CONTROLLED: return is_controlled(s->root, s->member.group);
     case GROUP_ENDED: return note_ended(w, pid, group);
     default: return -EINVAL;
     }

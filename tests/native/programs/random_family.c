@@ -414,6 +414,32 @@ static int locking(void)
     return of_file;
 }
 
+/* Children that are stopped do nothing until they may go on; a stopped one can be ended. */
+static int stopping(void)
+{
+    int number = below(2) ? SIGSTOP : SIGTSTP, turns = (int)below(4) + 1, ends = (int)below(2), status = 0;
+    volatile long *counter = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t child = begin();
+    if (!child)
+        for (setpgid(0, 0);; usleep(100))
+            ++*counter;
+    for (int i = setpgid(child, child); i < turns; i++) {
+        check("one that stopped", kill(-child, number) ? -1 : waitpid(-child, &status, WUNTRACED), child);
+        check("by what", WIFSTOPPED(status) ? WSTOPSIG(status) : -1, number);
+        long before = *counter;
+        rest();
+        check("it stands still", *counter, before);
+        if (i == turns - 1 && ends)
+            break;
+        kill(child, SIGCONT);
+        check("one that went on", waitpid(child, &status, WCONTINUED) == child && WIFCONTINUED(status), 1);
+        while (*counter == before) /* without a number of those that follow from the seed */
+            usleep(100);
+    }
+    check("its end", kill(child, SIGKILL) || end_of(child) != -SIGKILL, 0);
+    return turns;
+}
+
 static int family(int depth);
 
 static int deeper(int depth)
@@ -430,10 +456,10 @@ static int deeper(int depth)
 static int family(int depth)
 {
     static const char *const names[] = {"a pipeline", "sharing", "signals", "the ended", "orphans",
-                                        "executing", "in turns", "locking", "deeper"};
+                                        "stopping", "executing", "in turns", "locking", "deeper"};
     int sum = 0;
     for (int i = 0; i < steps; i++) {
-        unsigned kind = below(depth < DEEPEST ? 9 : 5);
+        unsigned kind = below(depth < DEEPEST ? 10 : 6);
         int found = 0;
         step = names[kind];
         switch (kind) {
@@ -442,9 +468,10 @@ static int family(int depth)
         case 2: found = signals(); break;
         case 3: found = ended(); break;
         case 4: found = orphans(); break;
-        case 5: found = executing(depth); break;
-        case 6: found = in_turns(); break;
-        case 7: found = locking(); break;
+        case 5: found = stopping(); break;
+        case 6: found = executing(depth); break;
+        case 7: found = in_turns(); break;
+        case 8: found = locking(); break;
         default: found = deeper(depth); break;
         }
         sum = (sum * 5 + found + (int)kind) & STATUS_BITS;
