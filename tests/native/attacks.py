@@ -40,7 +40,7 @@ def constants() -> dict[str, int]:
     table = (NATIVE / "runtime" / "filter.c").read_text()
     names = {*NUMBERS, *re.findall(r"\b(?:HAS_ONLY|HAS_ALL|IS\w*), \d, ([A-Z]\w+)", table)} - set(found)
     source = f'#include "{NATIVE}/runtime/filter.c"\n' + "".join(f"VALUE_OF_{name} {name}\n" for name in sorted(names))
-    command = ["gcc", "-E", "-P", "-ffreestanding", f"-I{NATIVE / 'build'}", "-x", "c", "-"]
+    command = ["gcc", "-E", "-P", "-ffreestanding", f"-I{NATIVE}", f"-I{NATIVE / 'build'}", "-x", "c", "-"]
     text = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
     for name, value in re.findall(r"VALUE_OF_(\w+) (.*)", text):
         parts = re.sub(r"\b(0x[0-9a-f]+|\d+)[ul]*\b", r"\1", re.sub(r"[()]", " ", value)).split("|")

@@ -125,7 +125,7 @@ long real_group_of(struct thread *self, int group)
     return -ECHILD;
 }
 
-/* Whether a terminal's signals stop this process: somebody of its session, but of another group, must be there to let it
+/* Whether a terminal's signals stop this process: another process of its session, but of another group, must be there to let it
  * go on. */
 bool has_job_control(struct thread *self)
 {

@@ -1,6 +1,6 @@
 /* Members that the program stops.
  *
- * The kernel stops none of them: one that it has stopped could not be saved, nor could it come back so.  Whoever sends
+ * The kernel stops none of them: one that it has stopped could not be saved, nor could it come back so.  Each process that sends
  * SIGSTOP or SIGCONT within the family sends an order instead: the signal that asks for a checkpoint, with something
  * beside it.  Its receiver parks all its threads, as for a checkpoint, and its first thread to hear of it waits for the
  * order to go on, with all signals blocked, so that they wait in the kernel.  A checkpoint that is asked for meanwhile it
