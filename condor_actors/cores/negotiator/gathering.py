@@ -23,7 +23,7 @@ class Gathering:
         more: where the requests of a submitter go on, when there were enough for now.
         taken: how many requests of a submitter have come.
         placed, rejected: what earlier rounds of the cycle decided.
-        gained: weight by user in earlier rounds; used_s: time that its requests took.
+        used_s: time that each user's requests took.
         barred: requests that the terms for other pools refuse: submitter, autocluster, job, why.
         hungry: local jobs, and how many like them, that found nothing although they may have more.
         unserved: their requests, also those with concurrency limits that leave room for them.
@@ -40,7 +40,6 @@ class Gathering:
     taken: dict[str, int] = attrs.field(factory=dict)
     placed: list[Placement] = attrs.field(factory=list)
     rejected: list[Rejected] = attrs.field(factory=list)
-    gained: dict[str, float] = attrs.field(factory=dict)
     used_s: dict[str, float] = attrs.field(factory=dict)
     told: tuple[int, int] = (0, 0)
     barred: list[tuple[str, int, str, str]] = attrs.field(factory=list)

@@ -389,10 +389,7 @@ class NegotiationCycle:
         view, rules = self.view, self.rules
         budget = None
         if rules.groups.groups:
-            held = {user: weight for user, (weight, _) in view.held.items()}
-            for user, weight in gathering.gained.items():
-                held[user] = held.get(user, 0.0) + weight
-            budget = GroupBudget(rules.groups, view.total_weight, held)
+            budget = GroupBudget(rules.groups, view.total_weight, view.had())
         allocator = FairShareAllocator(self._matchmaker, self.priorities, now_s + HANDOUT_S,
                           lambda: ConcurrencyLimits(rules.limit_of, view), budget)
         allocator.serve(turns, view.total_weight)
@@ -407,12 +404,11 @@ class NegotiationCycle:
             if MARK not in each.turn.name and each.reason not in (SHARE_USED_UP, PUT_OFF)
             and (not each.request.limits or not allocator.limits.why_not(each.request.limits))
             and allocator.may_have(each.turn, 1.0)]
-        for turn in turns:
-            gathering.gained[turn.name] = gathering.gained.get(turn.name, 0.0) + turn.gained
 
     def _turns(self, gathering: Gathering, now_s: float) -> list[UserTurn]:
         """The users, each with the requests of all its schedds; the jobs are told their submitter's priority."""
         turns: dict[str, UserTurn] = {}
+        had = self.view.had()
         for key, requests in gathering.requests.items():
             submitter = gathering.submitters[key]
             turn = turns.get(submitter.name)
@@ -420,8 +416,7 @@ class NegotiationCycle:
                 record = self.priorities.users.get(submitter.name)
                 turn = turns[submitter.name] = UserTurn(
                     submitter.name, self.priorities.effective(submitter.name, now_s),
-                    holding=(record.holding if record is not None else 0.0)
-                    + gathering.gained.get(submitter.name, 0.0),
+                    holding=had.get(submitter.name, 0.0),
                     ceiling=record.ceiling if record is not None else -1.0, is_slow=submitter.name in self._slow,
                     budget=TimeBudget(min(self.settings.slice_s, self.settings.submitter_s), self._stopwatch),
                 )

@@ -296,6 +296,13 @@ class PoolView:
             for each in slot.handouts if slot is not None else ():
                 yield each.submitter, each.weight
 
+    def had(self) -> dict[str, float]:
+        """The weight that each user holds, and was given without that an ad shows it yet."""
+        found = {user: weight for user, (weight, _) in self.held.items()}
+        for user, weight in self.promised():
+            found[user] = found.get(user, 0.0) + weight
+        return found
+
     def wanting(self) -> Iterable[Submitter]:
         """The submitters that have idle jobs."""
         return self._wanting.values()

@@ -51,6 +51,21 @@ def flags(**least: int) -> tuple[Flag, ...]:
     )  # fmt: skip
 
 
+def _form(item: Given) -> str:
+    """The form that ``-long``, ``-json`` … asks for, whose qualifier may name another one.
+
+    Raises:
+        ToolError: the qualifier is none.
+    """
+    forms = [item.name]
+    for word in item.qualifier.replace(",", " ").split():
+        if word in WHOLE:
+            forms.append(word)
+        elif word not in ("auto", "nosort"):  # what is printed is not read, and has its order
+            raise ToolError(f"Error: {item.word}: {word} is no form of ads; there are {', '.join(WHOLE)}")
+    return forms[-1]
+
+
 @records.define
 class AdQuestion:
     """The common part of a command line.
@@ -79,8 +94,7 @@ class AdQuestion:
         if item.name == "constraint":
             self.constraints.append(checked(value))
         elif item.name in WHOLE:
-            forms = [word for word in item.qualifier.replace(",", " ").split() if word in WHOLE]
-            self.form = forms[-1] if forms else item.name
+            self.form = _form(item)
         elif item.name in ("af", "format"):
             self.form = "row"
             how = (item.qualifier, item.values) if item.name == "af" else (value, item.values[1:])

@@ -12,7 +12,7 @@ from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettin
 from condor_actors.cores.negotiator.group_quotas import Group, GroupTree
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.negotiation_cycle import SOFT_REST, NegotiationCycle
-from condor_actors.cores.negotiator.pool_view import HARD, SOFT, PoolView
+from condor_actors.cores.negotiator.pool_view import HANDOUT_S, HARD, SOFT, PoolView
 from condor_actors.cores.negotiator.refusals import GAP_S
 from condor_actors.cores.negotiator.user_priority import UserRecord
 from condor_actors.effects import Answer, Ask, Effect, Send, SetTimer
@@ -144,6 +144,27 @@ def test_who_has_used_least_gets_the_last_slot() -> None:
 def test_nobody_gets_more_than_his_ceiling() -> None:
     users = {ALICE: UserRecord(ALICE, ceiling=3.0)}
     assert Pool(8, {ALICE: 100}, users=users).run() == {ALICE: 3}
+
+
+def test_matches_that_no_ad_shows_yet_count_against_a_ceiling_and_a_share() -> None:
+    """A second cycle, right after the first, knows what that one gave."""
+    pool = Pool(8, {ALICE: 8}, users={ALICE: UserRecord(ALICE, ceiling=2.0)})
+    assert pool.run(0.0) == {ALICE: 2}
+    assert pool.run(1.0) == {}
+    assert pool.run(1.0 + HANDOUT_S) == {ALICE: 2}, "nobody claimed the first ones"
+    pool = Pool(4, {ALICE: 8})
+    pool.run(0.0)
+    pool.view.apply([pool._submitter(ALICE), *map(pool._slot, range(4, 8))])
+    pool.wants[BOB] = 8
+    pool.view.apply([pool._submitter(BOB)])
+    assert pool.run(1.0) == {BOB: 4}
+
+
+def test_matches_that_no_ad_shows_yet_count_against_a_groups_quota() -> None:
+    rules = CycleRules(groups=GroupTree.of([Group(name="g", quota=2.0)]))
+    pool = Pool(8, {"g.alice@dom": 8}, rules=rules)
+    assert pool.run(0.0) == {"g.alice@dom": 2}
+    assert pool.run(1.0) == {}
 
 
 def test_no_more_jobs_than_a_limit_allows() -> None:
