@@ -148,6 +148,22 @@ def test_a_browser_shows_the_pool_the_queue_and_a_story(page: Page, window: Any)
     cleared(page)
 
 
+SOME_SLOTS = """async () => {
+    const pool = await import(new URL("pool.js", document.querySelector("script[type=module]").src));
+    const names = [["slot10@desk2", "desk2"], ["slot2@desk2", "desk2"], ["slot1@desk10", "desk10"], ["slot1@desk2", "desk2"]];
+    const slots = names.map(([name, machine]) => ({ name, machine, look: "free", cpus: 1 }));
+    for (const slot of slots) pool.change([slot], []);
+    const found = [...document.querySelectorAll("#map button")].map((each) => each.dataset.slot);
+    pool.change([], slots.map((each) => each.name));
+    return found.filter((each) => each.includes("@desk"));
+}"""
+
+
+def test_slots_stand_in_the_order_of_their_numbers(page: Page, window: Any) -> None:
+    window.wait_for_selector("#map button")
+    assert window.evaluate(SOME_SLOTS) == ["slot1@desk2", "slot2@desk2", "slot10@desk2", "slot1@desk10"]
+
+
 def test_the_keyboard_is_enough(page: Page, window: Any) -> None:
     window.keyboard.press("Tab")
     assert window.evaluate("document.activeElement.textContent") == "To the content"
@@ -159,6 +175,11 @@ def test_the_keyboard_is_enough(page: Page, window: Any) -> None:
     window.keyboard.press("Enter")
     assert second in window.inner_text("#slot")
     assert window.evaluate("document.querySelectorAll(\"#map button[tabindex='0']\").length") == 1
+
+
+SMALL_LETTERS = """[...document.querySelectorAll("main svg text")]
+    .filter((each) => each.getClientRects().length && each.getBoundingClientRect().height < 10)
+    .map((each) => each.textContent)"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -179,6 +200,7 @@ def test_nobody_is_shut_out(page: Page, window: Any, scheme: str, width: int) ->
         found = axe.run(window)
         assert found.violations_count == 0, found.generate_report()
         assert window.evaluate("document.documentElement.scrollWidth") <= width, f"{view} is wider than {width}"
+        assert window.evaluate(SMALL_LETTERS) == [], f"{view} has letters that nobody can read"
     assert cluster > 0
     cleared(page)
 

@@ -1,8 +1,7 @@
 // Charts of the pool over time, as lines in SVG, each with a table of the same numbers for those who do not see it.
 
-import { ask, byId, date, element, svg } from "./tools.js";
+import { ask, byId, date, element, roomIn, svg } from "./tools.js";
 
-const WIDTH = 900;
 const HEIGHT = 180;
 const LEFT = 52;
 const CHARTS = [
@@ -27,13 +26,14 @@ function path(points, key, scale, x, y) {
 function chart(data, [title, text, lines, unit, least]) {
   const values = data.points.flatMap((point) => lines.map(([key, , scale]) => (point[key] ?? 0) * scale));
   const top = Math.max(least, ...values) || 1;
-  const x = (at) => LEFT + (at - data.from) / (data.to - data.from) * (WIDTH - LEFT - 8);
+  const width = roomIn("charts");
+  const x = (at) => LEFT + (at - data.from) / (data.to - data.from) * (width - LEFT - 8);
   const y = (value) => HEIGHT - 24 - value / top * (HEIGHT - 40);
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true" });
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, "aria-hidden": "true" });
   for (const value of [0, top / 2, top]) {
     const label = svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" });
     label.textContent = `${Number(value.toPrecision(3)).toLocaleString()}${unit}`;
-    picture.append(svg("line", { class: "axis", x1: LEFT, x2: WIDTH - 8, y1: y(value), y2: y(value) }), label);
+    picture.append(svg("line", { class: "axis", x1: LEFT, x2: width - 8, y1: y(value), y2: y(value) }), label);
   }
   for (const [at, anchor] of [[data.from, "start"], [data.to, "end"]]) {
     const label = svg("text", { x: x(at), y: HEIGHT - 6, "text-anchor": anchor });

@@ -19,13 +19,15 @@ function describe(slot) {
   return `${slot.name}: ${LOOKS[slot.look] || slot.look}${who}`;
 }
 
+const order = new Intl.Collator("en", { numeric: true }).compare; // slot2 comes before slot10
+
 function square(slot) {
   let made = squares.get(slot.name);
   if (!made) {
     made = element("button", { type: "button", tabindex: "-1" });
     made.dataset.slot = slot.name;
     squares.set(slot.name, made);
-    group(slot.machine).append(made);
+    insert(group(slot.machine), made, (each) => each.dataset.slot);
   }
   made.className = `square ${slot.look in LOOKS ? slot.look : "owner"}`;
   const text = describe(slot);
@@ -38,10 +40,15 @@ function group(machine) {
   if (!made) {
     made = element("div", { class: "machine", role: "group", "aria-label": machine });
     machines.set(machine, made);
-    const after = [...machines.keys()].filter((name) => name > machine).sort()[0];
-    byId("map").insertBefore(made, after ? machines.get(after) : null);
+    insert(byId("map"), made, (each) => each.getAttribute("aria-label"));
   }
   return made;
+}
+
+function insert(place, made, nameOf) {
+  let before = place.lastElementChild;
+  while (before && order(nameOf(before), nameOf(made)) > 0) before = before.previousElementSibling;
+  place.insertBefore(made, before ? before.nextSibling : place.firstChild);
 }
 
 function drop(name) {
@@ -64,7 +71,7 @@ export function begin(all) {
 
 export function change(changed, gone) {
   for (const name of gone) drop(name);
-  if (!machines.size && changed.length) changed.sort((a, b) => (a.machine < b.machine ? -1 : a.machine > b.machine ? 1 : 0));
+  if (!machines.size && changed.length) changed.sort((a, b) => order(a.machine, b.machine) || order(a.name, b.name));
   for (const slot of changed) {
     slots.set(slot.name, slot);
     if (isShown(slot)) square(slot);

@@ -2,11 +2,10 @@
 
 import * as actions from "./actions.js";
 import * as dag from "./dag.js";
-import { ask, byId, element, exactDate, span, svg } from "./tools.js";
+import { ask, byId, element, exactDate, roomIn, span, svg } from "./tools.js";
 
-const WIDTH = 900;
 const ROW = 26;
-const LEFT = 190;
+const LETTER = 6.8; // wide, of a label
 let shown = null;
 let timer;
 
@@ -15,13 +14,16 @@ function timeLine(story, now) {
   const times = [...story.events.map((each) => each.at), ...story.runs.map((run) => run.ended)].filter((each) => each > 0);
   const from = Math.min(...times);
   const to = Math.max(story.left ? 0 : now, ...times, from + 1);
-  const x = (seconds) => LEFT + (seconds - from) / (to - from) * (WIDTH - LEFT - 10);
+  const width = roomIn("story");
+  const left = Math.min(190, width * 0.28);
+  const most = Math.floor(left / LETTER);
+  const x = (seconds) => left + (seconds - from) / (to - from) * (width - left - 10);
   const height = hosts.length * ROW + 30;
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, "aria-hidden": "true" });
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
   hosts.forEach((host, index) => {
     const text = svg("text", { x: 0, y: index * ROW + 18 });
-    text.textContent = host.length > 28 ? `${host.slice(0, 27)}…` : host;
-    picture.append(text, svg("line", { class: "axis", x1: LEFT, x2: WIDTH, y1: (index + 1) * ROW, y2: (index + 1) * ROW }));
+    text.textContent = host.length > most ? `${host.slice(0, most - 1)}…` : host;
+    picture.append(text, svg("line", { class: "axis", x1: left, x2: width, y1: (index + 1) * ROW, y2: (index + 1) * ROW }));
   });
   for (const run of story.runs) {
     const end = run.ended || to;
@@ -32,8 +34,9 @@ function timeLine(story, now) {
   for (const each of story.events.filter((one) => one.kind === "checkpoint")) {
     picture.append(svg("circle", { class: "mark", cx: x(each.at), cy: height - 24, r: 4 }));
   }
-  for (const [at, anchor] of [[from, "start"], [to, "end"]]) {
-    const text = svg("text", { x: x(at), y: height - 5, "text-anchor": anchor });
+  const isNarrow = width < 500;
+  for (const [at, place, anchor] of [[from, isNarrow ? 0 : x(from), "start"], [to, x(to), "end"]]) {
+    const text = svg("text", { x: place, y: height - 5, "text-anchor": anchor });
     text.textContent = exactDate(at);
     picture.append(text);
   }

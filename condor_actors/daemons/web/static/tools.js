@@ -20,6 +20,9 @@ export function svg(name, properties = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
+// How wide a picture there may be: as wide as its place, so that its letters are as large on a phone as elsewhere.
+export const roomIn = (id) => Math.min(900, byId(id).clientWidth || 900);
+
 const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 const SECOND = new Intl.DateTimeFormat(undefined, {
   month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" });
