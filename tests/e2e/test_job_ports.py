@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
 import socket
 import threading
@@ -122,6 +123,20 @@ def test_a_port_at_which_it_does_not_listen(pool: PersonalPool, served: tuple[st
         tool.send_signal(signal.SIGINT)
         assert tool.wait(DEADLINE_S) != 0
         assert "Traceback" not in tool.stderr.read()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="jobs of a pool without root have this account themselves")
+def test_a_port_of_another_account(pool: PersonalPool, served: tuple[str, int]) -> None:
+    """Of the machine's loopback, where services often take everybody for somebody they know."""
+    with socket.create_server(("127.0.0.1", 0)) as others, forwarded(
+            pool, "-L", f"0:{others.getsockname()[1]}", served[0]) as (tool, ports):
+        with socket.create_connection(("127.0.0.1", ports[0]), timeout=DEADLINE_S) as connection:
+            assert connection.recv(10) == b""
+        assert tool.stderr is not None
+        assert "the job does not listen on port" in tool.stderr.readline()
+        others.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            others.accept()
 
 
 def test_it_ends_with_the_job(pool: PersonalPool) -> None:
