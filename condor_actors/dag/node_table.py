@@ -202,6 +202,7 @@ def _post_ended(run: RunState, node: int, event: PostEnded) -> None:
 def _script_due(run: RunState, node: int, event: ScriptDue) -> None:
     slots = run.scripts[event.which]
     if node in slots.deferred:
+        run.note(node, f"{event.which.upper()}_SCRIPT_STARTED")
         run.effects += slots.start(node)
 
 

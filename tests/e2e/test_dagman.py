@@ -161,6 +161,8 @@ def test_attributes_variables_and_parents(dags: Workflows) -> None:
     (ad,) = dags.pool.history("-constraint", f'DAGManJobId == {dag} && DAGNodeName == "D"')
     assert (ad["DAGParentNodeNames"], ad["Extra"], ad["JobPrio"], ad["JobBatchName"]) == (
         "B,C", "yes", 7, f"x.dag+{dag}")
+    (first,) = dags.pool.history("-constraint", f'DAGManJobId == {dag} && DAGNodeName == "A"')
+    assert first["DAGParentNodeNames"] == "", "$$([DAGParentNodeNames]) can be expanded in every node"
     (own,) = dags.pool.history(str(dag))
     assert (own["DAG_NodesDone"], own["DAG_NodesTotal"], own["DAG_Status"]) == (4, 4, 0)
 

@@ -77,6 +77,7 @@ CHANGES = {
     JobEventType.JOB_HELD: Change.HELD,
 }
 PROVISIONED = 2
+MOST_NAMES = 16384
 
 
 @attrs.frozen(kw_only=True)
@@ -318,8 +319,7 @@ class DagActor(Actor):
             "FAILED_COUNT": str(run.nodes.counts[NodeState.FAILED]), "DAG_STATUS": str(int(run.status)),
             "DAG_PARENT_NAMES": names, "dag_node_name": node.name,
         }
-        if names and len(names) < 16384:
-            macros["My.DAGParentNodeNames"] = quote(names)
+        macros["My.DAGParentNodeNames"] = quote(names if len(names) < MOST_NAMES else "")
         if node.priority + self._around.priority:
             macros["priority"] = str(node.priority + self._around.priority)
         if self._around.records_retry:

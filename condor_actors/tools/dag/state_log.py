@@ -21,8 +21,14 @@ __all__ = ["RECOVERS", "StateLog"]
 RECOVERS = "INTERNAL *** RECOVERY_STARTED ***"
 _WITHOUT_JOB = frozenset({"PRE_SCRIPT_STARTED", "PRE_SCRIPT_SUCCESS", "PRE_SCRIPT_FAILURE", "SUBMIT_FAILURE"})
 _KEPT_FOR_PEOPLE = frozenset({"RETRY", "NODE_DONE", "NODE_FAILED", "PRE_SKIP"})
-_LINE = re.compile(r"\d+ (\S+) [A-Z_]+ \S+ .* - (\d{1,9})\n")
+_LINE = re.compile(r"\d+ (\S+) ([A-Z_]+) \S+ .* - (\d{1,9})\n")
 _ATTRIBUTE = re.compile(r"\s*(?:\+|MY\.)(\w+)\s*=\s*(.*?)\s*\Z", re.IGNORECASE)
+
+
+def _ended(node: Node, event: str) -> bool:
+    """Whether a try was over with this event."""
+    last = "POST_SCRIPT" if node.post is not None else "JOB"
+    return event in ("PRE_SCRIPT_FAILURE", f"{last}_SUCCESS", f"{last}_FAILURE")
 
 
 class StateLog:
@@ -52,17 +58,19 @@ class StateLog:
     def _read(self, *, keeps: bool) -> None:
         """Which numbers there have been; ``keeps``: the tries go on."""
         self._is_read = True
+        ends: dict[str, str] = {}
         try:
             with open(self._path, encoding="utf-8", errors="surrogateescape") as file:
                 for line in file:
                     found = _LINE.fullmatch(line)
                     if found:
-                        self._sequence[found[1]] = int(found[2])
+                        self._sequence[found[1]] = int(found[3])
+                        ends[found[1]] = found[2]
         except FileNotFoundError:
             return
         self._last = max(self._sequence.values(), default=0)
-        if not keeps:
-            self._sequence = {}
+        going_on = {node.name for node in self._dag.nodes if keeps and not _ended(node, ends.get(node.name, ""))}
+        self._sequence = {name: number for name, number in self._sequence.items() if name in going_on}
 
     def _line(self, now_s: float, note: Note | str) -> str:
         if isinstance(note, str):
@@ -72,8 +80,7 @@ class StateLog:
             self._sequence.pop(node.name, None)
         if note.what in _KEPT_FOR_PEOPLE:
             return ""
-        begins = "SUBMIT" if node.pre is None else "PRE_SCRIPT_STARTED"
-        if note.what == begins or node.name not in self._sequence:
+        if node.name not in self._sequence:
             self._last += 1
             self._sequence[node.name] = self._last
         job = "-" if note.what in _WITHOUT_JOB or not note.cluster else f"{note.cluster}.{note.proc}"

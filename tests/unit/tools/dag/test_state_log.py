@@ -39,11 +39,16 @@ def test_each_try_has_a_number_over_crashes_and_rescues(tmp_path: Path) -> None:
         "INTERNAL *** DAGMAN_STARTED 7.0 ***", "a SUBMIT 8.0 - - 1", "b PRE_SCRIPT_STARTED - faraway - 2",
         "a JOB_FAILURE 1 - - 1", "a SUBMIT_FAILURE - - - 3"]
     killed = StateLog(dag(), str(path), str(tmp_path))
-    assert told(killed, path, RECOVERS, Note(1, "PRE_SCRIPT_SUCCESS"), Note(1, "SUBMIT", 9)) == [
-        RECOVERS, "b PRE_SCRIPT_SUCCESS - faraway - 2", "b SUBMIT 9.0 faraway - 2"]
+    assert told(killed, path, RECOVERS, Note(1, "PRE_SCRIPT_STARTED"), Note(1, "PRE_SCRIPT_SUCCESS"),
+                Note(1, "SUBMIT", 9), Note(1, "JOB_FAILURE", 9, status=2)) == [
+        RECOVERS, "b PRE_SCRIPT_STARTED - faraway - 2", "b PRE_SCRIPT_SUCCESS - faraway - 2",
+        "b SUBMIT 9.0 faraway - 2", "b JOB_FAILURE 2 faraway - 2"]
+    again = StateLog(dag(), str(path), str(tmp_path))
+    assert told(again, path, RECOVERS, Note(1, "PRE_SCRIPT_STARTED")) == [
+        RECOVERS, "b PRE_SCRIPT_STARTED - faraway - 4"], "it has been tried again when DAGMan was killed"
     rescued = StateLog(dag(), str(path), str(tmp_path))
     assert told(rescued, path, Note(0, "JOB_SUCCESS"), Note(1, "PRE_SCRIPT_STARTED")) == [
-        "a JOB_SUCCESS 0 - - 4", "b PRE_SCRIPT_STARTED - faraway - 5"]
+        "a JOB_SUCCESS 0 - - 5", "b PRE_SCRIPT_STARTED - faraway - 6"]
 
 
 def test_a_tag_of_pegasus_is_read_from_the_description_of_a_file(tmp_path: Path) -> None:
