@@ -110,7 +110,10 @@ def _substring(scope: Surface, body: str, lookup: Lookup) -> str:
 def _choice(scope: Surface, body: str, lookup: Lookup) -> str:
     index_name, *items = _arguments(body)
     text = lookup(index_name)
-    index = int(index_name if text is None else text)
+    value = scope.evaluate(index_name if text is None else text)
+    if not isinstance(value, int):
+        raise ValueError(f"{index_name if text is None else text} is not an integer that chooses one of the list")
+    index = int(value)  # a boolean counts as 0 or 1
     if len(items) == 1:
         listed = lookup(items[0])
         if listed is not None:

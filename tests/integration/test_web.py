@@ -150,7 +150,8 @@ def test_a_browser_shows_the_pool_the_queue_and_a_story(page: Page, window: Any)
 
 SOME_SLOTS = """async () => {
     const pool = await import(new URL("pool.js", document.querySelector("script[type=module]").src));
-    const names = [["slot10@desk2", "desk2"], ["slot2@desk2", "desk2"], ["slot1@desk10", "desk10"], ["slot1@desk2", "desk2"]];
+    const names = [["slot10@desk2", "desk2"], ["slot2@desk2", "desk2"], ["slot1@desk10", "desk10"],
+                   ["slot1@desk2", "desk2"]];
     const slots = names.map(([name, machine]) => ({ name, machine, look: "free", cpus: 1 }));
     for (const slot of slots) pool.change([slot], []);
     const found = [...document.querySelectorAll("#map button")].map((each) => each.dataset.slot);

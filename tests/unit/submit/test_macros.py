@@ -42,6 +42,7 @@ def expanded(text: str) -> str:
         ('$EVAL(expr) $EVAL("abc") $EVAL(strcat("a","b"))', "7 abc ab"),
         ("$SUBSTR(s,2) $SUBSTR(s,0,4) $SUBSTR(s,-3) $SUBSTR(s,-5,2)", "llo world hell rld wo"),
         ("$CHOICE(1,a,b,c) $CHOICE(2,list)", "b c"),
+        ("$CHOICE(1 > 2,a,b) $CHOICE(true,a,b)", "a b"),
         ("$BASENAME(p) $DIRNAME(p)", "file.tar.gz /a/b.d/"),
         ("$BASENAME(p,.gz) $BASENAME(p, .tar.gz) $BASENAME(p,.x) $BASENAME(/x/y.c,.c)", "file.tar file file.tar.gz y"),
         ("$Fn(/x/y.c) $Fnx(y.c) $F(y)", "y y.c y"),
@@ -67,7 +68,7 @@ def test_macros_that_contain_one_another_are_refused() -> None:
         jobs_of("executable = /bin/true\na = $(b)\nb = $(a)\narguments = $(a)\nqueue")
 
 
-@pytest.mark.parametrize("text", ["$CHOICE(9,a,b)", "$INT(x y)", "$RANDOM_INTEGER(5,1)", "$RANDOM_INTEGER(1)"])
+@pytest.mark.parametrize("text", ["$CHOICE(9,a,b)", "$CHOICE(0.5,a,b)", "$CHOICE(x,a,b)", "$INT(x y)", "$RANDOM_INTEGER(5,1)", "$RANDOM_INTEGER(1)"])
 def test_wrong_arguments_are_refused(text: str) -> None:
     with pytest.raises(SubmitError):
         expanded(text)
