@@ -68,7 +68,8 @@ def test_macros_that_contain_one_another_are_refused() -> None:
         jobs_of("executable = /bin/true\na = $(b)\nb = $(a)\narguments = $(a)\nqueue")
 
 
-@pytest.mark.parametrize("text", ["$CHOICE(9,a,b)", "$CHOICE(0.5,a,b)", "$CHOICE(x,a,b)", "$INT(x y)", "$RANDOM_INTEGER(5,1)", "$RANDOM_INTEGER(1)"])
+@pytest.mark.parametrize("text", [
+    "$CHOICE(9,a,b)", "$CHOICE(0.5,a,b)", "$CHOICE(x,a,b)", "$INT(x y)", "$RANDOM_INTEGER(5,1)", "$RANDOM_INTEGER(1)"])
 def test_wrong_arguments_are_refused(text: str) -> None:
     with pytest.raises(SubmitError):
         expanded(text)
