@@ -1,8 +1,9 @@
 """Which tokens a job wants, by its ad; and the names of the files in which it finds them.
 
 Theory: ``OAuthServicesNeeded`` names them, as HTCondor's does: ``box,gdrive*public``.  What a job wants of one beyond
-its name is in ``OAuthTokenRequests``, a list of records with Service, Handle, Scopes and Audience.  The ad is the
-user's and hostile: what is no name is refused here, on the submit machine and on the execute machine.
+its name is in ``OAuthTokenRequests``, a list of records with Service, Handle, Scopes and Audience.  ``SendCredential``
+asks for its owner's Kerberos ticket.  The ad is the user's and hostile: what is no name is refused here, on the submit
+machine and on the execute machine.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from condor_actors.classads import ClassAd
-from condor_actors.messages.credentials import ServiceToken, WantedToken
+from condor_actors.cores.credd.token_attributes import SEND_TICKET, SERVICES
+from condor_actors.messages.credentials import KRB, ServiceToken, WantedToken
 from condor_actors.patterns import late
 
-__all__ = ["BadTokenRequest", "FOLDER", "MOST_TOKENS", "REQUESTS", "SERVICES", "token_file", "wanted_tokens"]
+__all__ = ["BadTokenRequest", "FOLDER", "MOST_TOKENS", "REQUESTS", "TICKET_FILE", "token_file", "wanted_tokens",
+           "wants_ticket"]
 
-SERVICES, REQUESTS = "OAuthServicesNeeded", "OAuthTokenRequests"
+REQUESTS = "OAuthTokenRequests"
+TICKET_FILE = f"{KRB}.cc"
+_TICKET = WantedToken(service=KRB)
 FOLDER = ".condor_creds"
 """In the job's scratch directory."""
 MOST_TOKENS = 16
@@ -28,6 +33,11 @@ class BadTokenRequest(ValueError):
     """An ad that asks for tokens in no way that can be understood; says what is wrong."""
 
 
+def wants_ticket(job: ClassAd) -> bool:
+    """Whether a job wants its owner's Kerberos ticket."""
+    return job.get_bool(SEND_TICKET)
+
+
 def wanted_tokens(job: ClassAd) -> tuple[WantedToken, ...]:
     """The tokens that a job wants, each name once; empty: none.
 
@@ -35,8 +45,9 @@ def wanted_tokens(job: ClassAd) -> tuple[WantedToken, ...]:
         BadTokenRequest: a name is none, or there are too many.
     """
     names = dict.fromkeys(word for word in job.get_str(SERVICES).replace(",", " ").split())
-    if len(names) > MOST_TOKENS:
-        raise BadTokenRequest(f"{len(names)} tokens for one job are too many; it may have {MOST_TOKENS}")
+    count = len(names) + wants_ticket(job)
+    if count > MOST_TOKENS:
+        raise BadTokenRequest(f"{count} tokens for one job are too many; it may have {MOST_TOKENS}")
     requests = job.evaluate(REQUESTS)
     records = [each for each in requests if isinstance(each, ClassAd)] if isinstance(requests, list) else []
     found = []
@@ -47,6 +58,8 @@ def wanted_tokens(job: ClassAd) -> tuple[WantedToken, ...]:
                      == (service.lower(), handle)), ClassAd())
         found.append(WantedToken(service=service.lower(), handle=handle, scopes=more.get_str("Scopes"),
                                  audience=more.get_str("Audience")))
+    if wants_ticket(job) and _TICKET not in found:
+        found.append(_TICKET)
     return tuple(found)
 
 
@@ -68,6 +81,8 @@ def token_file(token: ServiceToken) -> str:
         BadTokenRequest: its name is none.
     """
     check_name(token.service, token.handle)
+    if token.service == KRB and not token.handle:
+        return TICKET_FILE
     return f"{token.service}_{token.handle}.use" if token.handle else f"{token.service}.use"
 
 

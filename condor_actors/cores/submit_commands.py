@@ -100,7 +100,7 @@ ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_
 machine_count; node_count; nodecount; manifest ManifestDesired; manifest_dir ManifestDir;
 starter_log JobStarterLog; starter_debug JobStarterDebug;
 max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle;
-use_oauth_services OAuthServicesNeeded; <credential_service_name>_oauth_permissions;
+use_oauth_services OAuthServicesNeeded; send_credential SendCredential; <credential_service_name>_oauth_permissions;
 <credential_service_name>_oauth_resource;
 container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
 docker_image DockerImage; docker_send_credentials DockerSendCredentials;

@@ -9,15 +9,21 @@ TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
     from typing import ClassVar
 
+KRB = "krb"
+"""The service that stands for Kerberos: a user has one ticket, without a handle."""
+
 
 @message
 @records.frozen(kw_only=True)
 class StoreCredential:
-    """condor_store_cred add-oauth: keep this for who sends it; it replaces the one of the same name.  Answer: Done.
+    """condor_store_cred add-oauth, add-krb: keep this for who sends it; it replaces the one of the same name.
+
+    Answer: Done.
 
     Attributes:
         service, handle: its name; the handle may be empty.
-        secret: a token as text, or a JSON object with ``refresh_token`` or ``access_token``; at most 64 KiB.
+        secret: a token as text, or a JSON object with ``refresh_token`` or ``access_token``; of the service `KRB` a
+            Kerberos credential cache; at most 64 KiB.
         is_access_token: it goes to jobs as it is.
         scopes, audience: what it was issued for, as its owner says; empty: unknown.
     """

@@ -74,6 +74,8 @@ def test_a_refresh_token_becomes_access_tokens(made: Pool) -> None:
     assert said == "The refresh token of box is stored.\n"
     first = json.loads(made.pool.run("htcondor", "credential", "get", "oauth2", "--service", "box"))
     assert 0 <= first["expires_in"] <= LIFE_S
+    same = json.loads(made.pool.run("htcondor", "credential", "get", "oauth2", "--service", "box"))
+    assert same["access_token"] == first["access_token"]  # it counts still
     given = [token for token, _ in made.server.validator.access]
     assert first["access_token"] in given
     # the server has replaced the refresh token, and the daemon has the new one also after kill -9
@@ -122,7 +124,6 @@ def test_an_access_token_goes_as_it_is(made: Pool) -> None:
     (("add-oauth", "-s", "box"), "", "needs -i FILE"),
     (("add-oauth", "-s", "box", "-i", "/nonexistent/file"), "", "/nonexistent/file"),
     (("add-oauth", "-i", "-"), "x", "needs -s SERVICE"),
-    (("add-krb", "-i", "-"), "x", "Kerberos"),
     (("add", "-p", "secret"), "", "Windows"),
     (("delete-oauth", "-s", "none"), "", "no credential of none"),
 ])
@@ -145,10 +146,11 @@ JOB = """#!/bin/sh
 # says which tokens it has seen, and ends when it has seen another one of box
 cd "$_CONDOR_CREDS" || exit 3
 stat -c '%a %n' . *.use
-first=$(cat box.use)
-echo "first $first"
+token() { sed 's/.*"access_token": "\\([^"]*\\)".*/\\1/' box.use; }
+first=$(token)
+echo "first $(cat box.use)"
 echo "own $(cat scitokens.use)"
-until [ "$(cat box.use)" != "$first" ]; do sleep 0.2; done
+until [ "$(token)" != "$first" ]; do sleep 0.2; done
 echo "then $(cat box.use)"
 ls -a
 cp box.use ../kept-by-the-job

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from condor_actors.api import credd
 from condor_actors.api.errors import Refused
 from condor_actors.compat.classad2 import ClassAd
-from condor_actors.compat.errors import HTCondorException, NotSupported, as_theirs
+from condor_actors.compat.errors import NotSupported, as_theirs
 from condor_actors.compat.htcondor2.enums import CredType
-from condor_actors.cores.credd.credentials import NO_KERBEROS, NO_PASSWORDS
-
-_REFUSED = {CredType.Password: NO_PASSWORDS, CredType.Kerberos: NO_KERBEROS}
+from condor_actors.cores.credd.credentials import NO_PASSWORDS
+from condor_actors.messages.credentials import KRB
 
 
 class CredCheck:
@@ -69,16 +68,26 @@ class Credd:
         raise NotSupported(NO_PASSWORDS)
 
     def add_user_cred(self, credtype: CredType, credential: bytes, user: str | None = None) -> None:
-        """Refused: neither passwords nor Kerberos tickets are stored."""
-        raise _no(credtype)
+        """Store a Kerberos credential cache; passwords are refused."""
+        _only_kerberos(credtype)
+        if not credential:
+            raise ValueError("credential may not be empty")
+        if user is not None:
+            raise NotSupported("a user stores his own credentials only")
+        with as_theirs():
+            self._credd.store(KRB, bytes(credential))
 
     def delete_user_cred(self, credtype: CredType, user: str | None = None) -> None:
-        """Refused: neither passwords nor Kerberos tickets are stored."""
-        raise _no(credtype)
+        """Delete the Kerberos ticket; that there is none is no error."""
+        _only_kerberos(credtype)
+        self._forget(KRB, "", user)
 
-    def query_user_cred(self, credtype: CredType, user: str | None = None) -> str:
-        """Refused: neither passwords nor Kerberos tickets are stored."""
-        raise _no(credtype)
+    def query_user_cred(self, credtype: CredType, user: str | None = None) -> str | None:
+        """When the Kerberos ticket was stored, seconds since 1970 as text; None: there is none."""
+        _only_kerberos(credtype)
+        with as_theirs():
+            known = self._credd.credentials(user or "")
+        return next((str(int(one.stored_s)) for one in known if one.service == KRB), None)
 
     def add_user_service_cred(self, credtype: CredType, credential: bytes, service: str, handle: str | None = None,
                               user: str | None = None, refresh: bool | None = None) -> None:
@@ -95,9 +104,12 @@ class Credd:
                                  user: str | None = None) -> None:
         """Delete a token of a service; that there is none is no error."""
         _only_oauth(credtype)
+        self._forget(service, handle or "", user)
+
+    def _forget(self, service: str, handle: str, user: str | None) -> None:
         with as_theirs():
             try:
-                self._credd.delete(service, handle=handle or "", user=user or "")
+                self._credd.delete(service, handle=handle, user=user or "")
             except Refused as refused:
                 if refused.code != "not-found":
                     raise
@@ -151,8 +163,11 @@ def _wanted(ads: list[ClassAd]) -> Iterator[credd.WantedToken]:
         yield credd.WantedToken(**said)
 
 
-def _no(credtype: CredType) -> HTCondorException:
-    return NotSupported(_REFUSED.get(credtype, "a token of a service is stored by add_user_service_cred"))
+def _only_kerberos(credtype: CredType) -> None:
+    if credtype == CredType.Password:
+        raise NotSupported(NO_PASSWORDS)
+    if credtype != CredType.Kerberos:
+        raise NotSupported("a token of a service is stored by add_user_service_cred")
 
 
 def _only_oauth(credtype: CredType) -> None:

@@ -18,6 +18,10 @@ ROWS = (
             read_by=CREDD),
     path("CREDD_CA_FILE", None, "Certificates of the authorities that are trusted about the services' servers (PEM); "
          "undefined: those of the system.", change="live", read_by=CREDD),
+    path("CREDD_KINIT", "/usr/bin/kinit", "The program that renews Kerberos tickets (kinit -R). Where it is not, none "
+         "are kept.", change="live", read_by=CREDD),
+    path("CREDD_KRB5_CONFIG", None, "The krb5.conf by which it finds the servers of realms; undefined: the system's.",
+         change="live", read_by=CREDD),
     text("<SERVICE>_TOKEN_URL", None, "Where access tokens of an OAuth2 service are had for refresh tokens: an https "
          "URL. It makes the name a service, for use_oauth_services.", read_by=CREDD),
     text("<SERVICE>_CLIENT_ID", None, "The name by which an OAuth2 service knows this pool.", read_by=CREDD),

@@ -25,8 +25,9 @@ from condor_actors.messages.credentials import CredentialFacts
 from condor_actors.messages.envelope import Identity
 
 __all__ = [
-    "ACCESS", "EVERYBODY", "MOST_SECRET_BYTES", "MOST_TOKEN_BYTES", "NO_KERBEROS", "NO_PASSWORDS", "REFRESH",
-    "Credential", "CredentialRefused", "CredentialTable", "DropCredentials", "Name", "SaveCredential", "Secret",
+    "ACCESS", "EVERYBODY", "MOST_SECRET_BYTES", "MOST_TOKEN_BYTES", "NO_PASSWORDS", "REFRESH", "TICKET",
+    "TICKET_REMEDY", "Credential", "CredentialRefused", "CredentialTable", "DropCredentials", "Name", "SaveCredential",
+    "Secret",
     "at_home", "checked_words", "name_of", "person", "read_secret", "token_object", "whose",
 ]  # fmt: skip
 
@@ -36,12 +37,12 @@ MOST_TOKEN_BYTES = 8 * 1024
 MOST_WORDS_CHARS = 2000
 """The longest list of scopes, and the longest audience."""
 PAGE = 500
-ACCESS, REFRESH = "access", "refresh"
-"""The forms: a token that goes to jobs as it is, and one that access tokens are had for."""
+ACCESS, REFRESH, TICKET = "access", "refresh", "ticket"
+"""The forms: a token that goes to jobs as it is, one that access tokens are had for, and a Kerberos ticket."""
+TICKET_REMEDY = "kinit -f -r 7d, and then condor_store_cred add-krb"
 EVERYBODY = "*"
 NO_PASSWORDS = ("passwords of users are stored for Windows, and nothing here would use one; members of this pool know "
                 "one another by certificates (condor_pool) and tokens (condor_token_create)")
-NO_KERBEROS = "Kerberos tickets are not renewed here; store a token of the service instead (add-oauth)"
 _SERVICE = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _TOKEN = re.compile(rb"[\x21-\x7e]+")
@@ -100,9 +101,9 @@ class Secret:
     """What a user gives.
 
     Attributes:
-        form: `ACCESS` or `REFRESH`.
-        token: itself, of printable characters.
-        ends_s: until when an access token counts, seconds since 1970; 0: unknown.
+        form: `ACCESS`, `REFRESH` or `TICKET`.
+        token: itself, of printable characters; of a ticket the credential cache (base64).
+        ends_s: until when an access token or a ticket counts, seconds since 1970; 0: unknown.
         is_json: whether it came as a JSON object, as which jobs get it then.
     """
 
@@ -203,7 +204,7 @@ class Credential:
 
     Attributes:
         name: which.
-        form: `ACCESS` or `REFRESH`.
+        form: `ACCESS`, `REFRESH` or `TICKET`.
         scopes, audience: what it was issued for, as its owner said.
         stored_s: when it came, seconds since 1970.
         sealed: the secret, sealed.
@@ -258,6 +259,10 @@ class CredentialTable:
     def of(self, user: str) -> list[Credential]:
         """A user's."""
         return [each for name, each in sorted(self._all.items()) if name.user == user]
+
+    def of_service(self, service: str) -> list[Name]:
+        """The names of everybody's of a service."""
+        return [name for name in sorted(self._all) if name.service == service]
 
     def check_room(self, name: Name) -> None:
         """Whether one more may be stored.

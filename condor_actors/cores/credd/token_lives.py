@@ -2,8 +2,9 @@
 
 Theory: a token is what a service gave for one credential, one list of scopes and one audience.  It is kept in memory
 alone.  At half of its life it is renewed if anyone has had it, and forgotten otherwise: so a token lives as long as
-jobs use it.  Who asks while it is renewed waits for the new one; when the service cannot be reached, the old one counts
-until its end.  One question at a time is under way for a credential, since its answer may replace the refresh token.
+jobs use it.  A Kerberos ticket, which cannot be had anew, is renewed whether anyone has had it or not.  Who asks while
+a token is renewed waits for the new one; when the service cannot be reached, the old one counts until its end.  One
+question at a time is under way for a credential, since its answer may replace the refresh token.
 
 =========  ============  ===========  =======================  ===================  ==================
 event      none          asking       good                     renewing             broken
@@ -11,7 +12,7 @@ event      none          asking       good                     renewing         
 wanted     ask: asking   it waits     it is given              it waits             refused, with why
 received   –             good: given  –                        good: given          –
 failed     –             broken       –                        good until its end   –
-due        –             –            renewing, or forgotten   –                    none
+due        –             –            renewing, or forgotten   –                    none, or asking
 =========  ============  ===========  =======================  ===================  ==================
 """
 
@@ -25,6 +26,7 @@ import attrs
 
 from condor_actors.cores.credd.credentials import Name
 from condor_actors.cores.state_table import InvariantBroken, ignore, total_table
+from condor_actors.messages.credentials import KRB
 
 __all__ = ["MOST_OF_CREDENTIAL", "TABLE", "AskService", "Failed", "Received", "Settled", "State", "TokenDue",
            "TokenLives", "Variant", "WakeAt", "Wanted"]
@@ -136,6 +138,11 @@ class Life:
     is_final: bool = False
     number: int = 0
     due_s: float = 0.0
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is renewed without anyone having had it: a ticket that has ended cannot be renewed."""
+        return self.variant.name.service == KRB
 
     @property
     def renew_s(self) -> float:
@@ -259,13 +266,15 @@ class TokenLives:
 
     def grow_old(self, life: Life, event: Event, now_s: float) -> tuple[Effect, ...]:
         """Half of its life is over."""
-        if life.is_used:
+        if life.is_used or life.is_kept:
             return self.ask(life, event, now_s)
         self._drop(life.variant)
         return ()
 
     def recover(self, life: Life, event: Event, now_s: float) -> tuple[Effect, ...]:
         """The service may be asked again."""
+        if life.is_kept and not life.is_final:
+            return self.ask(life, event, now_s)
         self._drop(life.variant)
         return ()
 

@@ -7,6 +7,7 @@ What waits for a token is a question (:class:`Fetch`) that is looked at again wh
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,8 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config, ConfigError
 from condor_actors.cores.credd.credentials import (
     REFRESH,
+    TICKET,
+    TICKET_REMEDY,
     Credential,
     CredentialRefused,
     CredentialTable,
@@ -34,11 +37,13 @@ from condor_actors.cores.credd.credentials import (
     whose,
 )
 from condor_actors.cores.credd.services import LocalIssuer
+from condor_actors.cores.credd.tickets import read_cache, secret_of, stored_cache
 from condor_actors.cores.credd.token_lives import (
     MOST_OF_CREDENTIAL,
     AskService,
     Effect,
     Failed,
+    Received,
     Settled,
     State,
     TokenLives,
@@ -46,8 +51,10 @@ from condor_actors.cores.credd.token_lives import (
     WakeAt,
 )
 from condor_actors.daemons.credd.settings import CreddSettings, Services
+from condor_actors.daemons.credd.ticket_renewal import renew_ticket
 from condor_actors.daemons.credd.token_request import Answered, ask_for_token
 from condor_actors.messages.credentials import (
+    KRB,
     CheckServices,
     CredentialsPage,
     DeleteCredential,
@@ -95,6 +102,11 @@ class CreddActor(Actor):
         self.lives = TokenLives()
         self._waiting: list[Fetch] = []
 
+    def started(self) -> None:
+        """Tickets are renewed from now on, also where no job asks."""
+        for name in self.table.of_service(KRB):
+            self._perform(self.lives.want(Variant(name, "", ""), self.context.now_s()))
+
     def receive(self, delivery: Delivery) -> None:
         """Do what a user asks, or renew a token."""
         message = delivery.message
@@ -118,6 +130,8 @@ class CreddActor(Actor):
         message: StoreCredential = delivery.message
         now_s = self.context.now_s()
         name = name_of(person(delivery.identity), message.service, message.handle)
+        if name.service == KRB:
+            return self._store_ticket(name, message, now_s)
         secret = read_secret(message.secret, is_access_token=message.is_access_token, now_s=now_s)
         if self._daemon.services.issuer(name.service) is not None:
             raise CredentialRefused("invalid", f"tokens of {name.service} are issued by this pool; nothing has to be "
@@ -126,13 +140,27 @@ class CreddActor(Actor):
             raise CredentialRefused("invalid", f"no server is known for a refresh token of {name.service}: an "
                                                f"administrator can set {name.service.upper()}_TOKEN_URL and "
                                                f"{name.service.upper()}_CLIENT_ID; an access token is stored with -P")
+        self._save(name, secret, checked_words(message.scopes, "scopes"), checked_words(message.audience, "audience"))
+        return Done(text=f"The {secret.form} token of {name} is stored.")
+
+    def _store_ticket(self, name: Name, message: StoreCredential, now_s: float) -> Done:
+        """Keep a Kerberos ticket, and see to its renewal."""
+        if name.handle or message.scopes or message.audience or message.is_access_token:
+            raise CredentialRefused("invalid", "a user has one Kerberos ticket, without a handle, scopes or audience")
+        self._daemon.settings.renewer.check()
+        ticket = read_cache(message.secret, now_s)
+        self._save(name, secret_of(ticket))
+        self._perform(self.lives.want(Variant(name, "", ""), now_s))
+        until = (f"is renewed until {_moment(ticket.renew_until_s)}" if ticket.is_renewable else
+                 f"counts until {_moment(ticket.ends_s)}, and cannot be renewed (kinit -r 7d asks for one that can)")
+        return Done(text=f"The Kerberos ticket of {ticket.principal} is stored; it {until}.")
+
+    def _save(self, name: Name, secret: Secret, scopes: str = "", audience: str = "") -> None:
         self.table.check_room(name)
         self.context.persist(self.table.save(Credential(
-            name=name, form=secret.form, scopes=checked_words(message.scopes, "scopes"),
-            audience=checked_words(message.audience, "audience"), stored_s=now_s,
+            name=name, form=secret.form, scopes=scopes, audience=audience, stored_s=self.context.now_s(),
             sealed=self._daemon.sealer.seal(secret.to_bytes(), _about(name)))))
         self._perform(self.lives.forget(name))
-        return Done(text=f"The {secret.form} token of {name} is stored.")
 
     def _delete(self, delivery: Delivery) -> Any:
         message: DeleteCredential = delivery.message
@@ -182,7 +210,8 @@ class CreddActor(Actor):
                 break  # `_look_at` says so
             if variant is not None:
                 self._perform(self.lives.want(variant, now_s))
-        self._look_at(fetch)
+        if fetch in self._waiting:  # a token that is there settles at once
+            self._look_at(fetch)
         return None
 
     def _wanted(self, user: str, wanted: tuple[WantedToken, ...]) -> tuple[tuple[Name, WantedToken], ...]:
@@ -205,6 +234,8 @@ class CreddActor(Actor):
             issuer.claims(name.user, wanted.scopes, wanted.audience, "", now_s)
             return None
         kept = self.table.get(name)
+        if name.service == KRB:
+            return self._possible_ticket(name, kept, now_s)
         remedy = f"condor_store_cred add-oauth {name.flags} -i FILE"
         if kept is None:
             raise CredentialRefused("not-found", f"{name.user} has no credential of {name} here; store one: {remedy}")
@@ -227,6 +258,19 @@ class CreddActor(Actor):
             raise CredentialRefused("busy", f"jobs use {MOST_OF_CREDENTIAL} tokens of {name} with other permissions or "
                                             "resources; ask for the same ones in more jobs, or try later")
         return variant
+
+    def _possible_ticket(self, name: Name, kept: Credential | None, now_s: float) -> Variant:
+        """The ticket that is meant.
+
+        Raises:
+            CredentialRefused: it is not there, or has ended; with the remedy.
+        """
+        if kept is None:
+            raise CredentialRefused("not-found", f"{name.user} has no Kerberos ticket here; store one: {TICKET_REMEDY}")
+        if self._open(kept).ends_s <= now_s:
+            raise CredentialRefused("denied", f"the Kerberos ticket of {name.user} has run out; store another: "
+                                              f"{TICKET_REMEDY}")
+        return Variant(name, "", "")
 
     def _look_at(self, fetch: Fetch) -> None:
         """Answer a question if all of its tokens have settled."""
@@ -267,9 +311,11 @@ class CreddActor(Actor):
         if life.number:
             raise Waiting
         if life.state is not State.GOOD:
-            remedy = f"; store another: condor_store_cred add-oauth {name.flags} -i FILE" if life.is_final else ""
+            another = TICKET_REMEDY if name.service == KRB else f"condor_store_cred add-oauth {name.flags} -i FILE"
+            remedy = f"; store another: {another}" if life.is_final else ""
             raise CredentialRefused("denied" if life.is_final else "busy", f"no token of {name}: {life.why}{remedy}")
-        content = token_object(life.token, life.ends_s, now_s)
+        is_ticket = name.service == KRB
+        content = stored_cache(life.token) if is_ticket else token_object(life.token, life.ends_s, now_s)
         return _service_token(name, content, life.ends_s), max(life.due_s - now_s, 0.0) + LATER_S
 
     def _issue(self, issuer: LocalIssuer, name: Name, wanted: WantedToken, now_s: float) -> tuple[ServiceToken, float]:
@@ -310,6 +356,11 @@ class CreddActor(Actor):
         except (ConfigError, CredentialRefused) as error:
             self._answered(effect, Answered(Failed(str(error), is_final=False)), kept)
             return
+        if name.service == KRB and secret is not None:
+            renewer = self._daemon.settings.renewer
+            asked = self._daemon.in_worker(renew_ticket, renewer, secret.token, self.context.now_s())
+            self.context.defer_to_turn(asked, lambda result: self._said(effect, result, kept))
+            return
         if service is None or secret is None:
             self._answered(effect, Answered(Failed("its service or credential is gone", is_final=True)), kept)
             return
@@ -326,16 +377,23 @@ class CreddActor(Actor):
         name, now_s = effect.variant.name, self.context.now_s()
         if answer.refresh_token and kept is not None and self.table.get(name) is kept:
             secret = attrs.evolve(self._open(kept), token=answer.refresh_token)
+            if kept.form == TICKET and isinstance(answer.event, Received):
+                secret = attrs.evolve(secret, ends_s=now_s + answer.event.life_s)
             sealed = self._daemon.sealer.seal(secret.to_bytes(), _about(name))
             self.context.persist(self.table.save(attrs.evolve(kept, sealed=sealed)))
-        if isinstance(answer.event, Failed):
-            self.context.log.warn("no token of {name} for {user}: {why}", name=str(name), user=name.user,
-                                  why=answer.event.why)
+        problem = answer.event.why if isinstance(answer.event, Failed) else answer.problem
+        if problem:
+            self.context.log.warn("no {newer}token of {name} for {user}: {why}", name=str(name), user=name.user,
+                                  why=problem, newer="newer " if answer.problem else "")
         self._perform(self.lives.answered(effect.variant, effect.number, answer.event, now_s))
 
 
 def _about(name: Name) -> bytes:
     return "\n".join((name.user, name.service, name.handle)).encode()
+
+
+def _moment(at_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_s))
 
 
 def _service_token(name: Name, content: bytes, ends_s: float) -> ServiceToken:
@@ -362,6 +420,7 @@ class CreddDaemon:
         self.world = world
         self.settings = CreddSettings.of(config)
         self.services = Services(config)
+        self.settings.renewer.clear()
         self.sealer = Sealer(sealing_key(self.settings.key_file))
         self.store = CredentialStore(self.settings.database, self.sealer, self.settings.key_file)
         clock: Any = world.reactor_time
@@ -382,7 +441,8 @@ class CreddDaemon:
             self.services = Services(config)
         except ConfigError as error:
             self.world.log.error("the services of before stay in force: {error}", error=error)
-        self.settings = attrs.evolve(self.settings, most=CreddSettings.of(config).most)
+        fresh = CreddSettings.of(config)
+        self.settings = attrs.evolve(self.settings, most=fresh.most, renewer=fresh.renewer)
 
     def ad(self) -> ClassAd:
         """For ``condor_ping``."""

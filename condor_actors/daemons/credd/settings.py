@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from condor_actors.config import Config
 from condor_actors.cores.credd.services import LocalIssuer, OAuthService
+from condor_actors.daemons.credd.ticket_renewal import Renewer
+from condor_actors.messages.credentials import KRB
 from condor_actors.wire.idtokens.private_files import read_private
 
 __all__ = ["CreddSettings", "Services"]
@@ -24,17 +26,22 @@ _KEY_KINDS = {"ES256": ec.EllipticCurvePrivateKey, "RS256": rsa.RSAPrivateKey}
 
 @attrs.frozen(kw_only=True)
 class CreddSettings:
-    """Its files, and how much one user may have."""
+    """Its files, how much one user may have, and with what tickets are renewed."""
 
     database: Path
     key_file: Path
     most: int
+    renewer: Renewer
 
     @classmethod
     def of(cls, config: Config) -> CreddSettings:
         """As configured."""
+        kinit = config.text("CREDD_KINIT") or ""
         return cls(database=config.path("CREDD_DATABASE"), key_file=config.path("CREDD_KEY_FILE"),
-                   most=config.integer("CREDD_MAX_CREDENTIALS_PER_USER"))
+                   most=config.integer("CREDD_MAX_CREDENTIALS_PER_USER"),
+                   renewer=Renewer(kinit=kinit, is_there=os.path.isfile(kinit) and os.access(kinit, os.X_OK),
+                                   configuration=config.text("CREDD_KRB5_CONFIG") or "",
+                                   folder=config.path("RUN") / "tickets"))
 
 
 class Services:
@@ -48,6 +55,8 @@ class Services:
         self._config = config
         self._issuers = {name.lower(): _issuer(config, name)
                          for name in config.list_of("LOCAL_CREDMON_PROVIDER_NAMES")}
+        if KRB in self._issuers:
+            raise config.unusable("LOCAL_CREDMON_PROVIDER_NAMES", f"{KRB} stands for Kerberos tickets", "another name")
         for name in config.names_like(""):
             if name.endswith("_TOKEN_URL"):
                 self.oauth(name.removesuffix("_TOKEN_URL").lower())
@@ -68,6 +77,9 @@ class Services:
         url = config.text(f"{capitals}_TOKEN_URL")
         if not url:
             return None
+        if service == KRB:
+            raise config.unusable(f"{capitals}_TOKEN_URL", f"{KRB} stands for Kerberos tickets", "another name",
+                                  value=url)
         _check_url(config, f"{capitals}_TOKEN_URL", url)
         client = config.text(f"{capitals}_CLIENT_ID")
         if not client:

@@ -36,10 +36,17 @@ _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 @attrs.frozen
 class Answered:
-    """What came: a token or a failure; and a refresh token that takes the place of the one that was shown."""
+    """What came.
+
+    Attributes:
+        event: a token or a failure.
+        refresh_token: takes the place of the one that was shown, or of the ticket that was renewed; empty: none does.
+        problem: why there is no newer token than the one of before; empty: there is, or there need be none.
+    """
 
     event: Received | Failed
     refresh_token: str = attrs.field(default="", repr=False)
+    problem: str = ""
 
 
 def ask_for_token(service: OAuthService, refresh_token: str, scopes: str, audience: str) -> Answered:

@@ -1,25 +1,25 @@
-"""The section about tokens of services: use_oauth_services and what is wanted of each."""
+"""The section about tokens of services: use_oauth_services and what is wanted of each, and send_credential."""
 
 from __future__ import annotations
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.credd.token_attributes import SEND_TICKET, SERVICES
 from condor_actors.cores.job_tokens import (
     MOST_TOKENS,
     REQUESTS,
-    SERVICES,
     BadTokenRequest,
     check_name,
     requests_of,
 )
 from condor_actors.messages.codes import Universe
-from condor_actors.messages.credentials import WantedToken
+from condor_actors.messages.credentials import KRB, WantedToken
 from condor_actors.patterns import late
 from condor_actors.submit.build_context import BuildContext, unquoted
 from condor_actors.submit.errors import SubmitError
 
 __all__ = ["tokens"]
 
-COMMAND = "use_oauth_services"
+COMMAND, TICKET_COMMAND = "use_oauth_services", "send_credential"
 SECTIONS = (Universe.VANILLA, Universe.PARALLEL)
 _MORE = late(r"(?P<service>[a-z0-9-]+)_oauth_(?P<what>permissions|resource)(?:_(?P<handle>.+))?")
 
@@ -27,7 +27,11 @@ _LIKE = late(r"_oauth_(?:permissions|resource)(?:_|\Z)")
 
 
 def tokens(context: BuildContext) -> None:
-    """OAuthServicesNeeded, OAuthTokenRequests."""
+    """OAuthServicesNeeded, OAuthTokenRequests, SendCredential."""
+    wants_ticket = context.boolean(TICKET_COMMAND, SEND_TICKET)
+    if wants_ticket:
+        _check_universe(context, TICKET_COMMAND)
+        context.set_expression(SEND_TICKET, "true")
     named = context.text(COMMAND, SERVICES)
     services = list(dict.fromkeys(unquoted(named or "").lower().replace(",", " ").split()))
     more = _more(context)
@@ -38,9 +42,10 @@ def tokens(context: BuildContext) -> None:
                           remedy=f"say {COMMAND} = {', '.join([*services, stray[0]])}")
     if not services:
         return
-    if context.universe not in SECTIONS:
-        raise SubmitError(f"{COMMAND} has no effect in this universe: no starter brings tokens to the job",
-                          command=COMMAND, remedy="use universe = vanilla, container or parallel")
+    _check_universe(context, COMMAND)
+    if KRB in services:
+        raise SubmitError(f"{COMMAND}: {KRB} is no OAuth service, but stands for Kerberos tickets", command=COMMAND,
+                          remedy=f"say {TICKET_COMMAND} = true")
     wanted = []
     for service in services:
         handles = [handle for name, handle in more if name == service] or [""]
@@ -53,13 +58,21 @@ def tokens(context: BuildContext) -> None:
             check_name(each.service, each.handle)
     except BadTokenRequest as error:
         raise SubmitError(f"{COMMAND}: {error}", command=COMMAND) from None
-    if len(wanted) > MOST_TOKENS:
-        raise SubmitError(f"{COMMAND}: {len(wanted)} tokens for one job are too many; it may have {MOST_TOKENS}",
+    count = len(wanted) + wants_ticket
+    if count > MOST_TOKENS:
+        raise SubmitError(f"{COMMAND}: {count} tokens for one job are too many; it may have {MOST_TOKENS}",
                           command=COMMAND)
     context.set(SERVICES, ",".join(map(str, wanted)))
     requests = requests_of(wanted)
     if requests:
         context.set_expression(REQUESTS, str(ClassAd({REQUESTS: requests}).expression(REQUESTS)))
+
+
+def _check_universe(context: BuildContext, command: str) -> None:
+    """Refuse a universe whose jobs have no private folder of credentials."""
+    if context.universe not in SECTIONS:
+        raise SubmitError(f"{command} has no effect in this universe: no starter brings tokens to the job",
+                          command=command, remedy="use universe = vanilla, container or parallel")
 
 
 def _more(context: BuildContext) -> dict[tuple[str, str], dict[str, str]]:

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
+from condor_actors.cores.credd.token_attributes import may_want_tokens
 from condor_actors.submit import Cluster, Environment
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.pool.version import platform_line, version_line
@@ -30,7 +31,6 @@ MOST_NUMBERS = 1000
 """Cluster numbers that a schedd gives away at once."""
 MOST_LOGS = 1000
 """Event logs that are made before the first event is written."""
-SERVICES = b"OAuthServicesNeeded"
 MOST_TOKENS_ASKED = 16
 """About as many one question to the credential daemon may be."""
 RETURN_S = 60.0
@@ -135,9 +135,9 @@ def _check_tokens(clusters: Sequence[Cluster], *, is_local: bool) -> None:
     Raises:
         ToolError: one cannot be had, with the remedy; or nobody can say.
     """
-    texts = {cluster.ad for cluster in clusters if SERVICES in cluster.ad}
+    texts = {cluster.ad for cluster in clusters if may_want_tokens(cluster.ad)}
     texts.update(cluster.ad + proc for cluster in clusters if not cluster.is_factory
-                 for proc in cluster.procs if SERVICES in proc)
+                 for proc in cluster.procs if may_want_tokens(proc))
     if not texts:
         return
     from condor_actors.classads import ClassAd

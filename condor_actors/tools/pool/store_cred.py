@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from condor_actors.cores.credd.credentials import MOST_SECRET_BYTES, NO_KERBEROS, NO_PASSWORDS
-from condor_actors.messages.credentials import CredentialFacts, DeleteCredential, StoreCredential
+from condor_actors.cores.credd.credentials import MOST_SECRET_BYTES, NO_PASSWORDS, TICKET, TICKET_REMEDY
+from condor_actors.messages.credentials import KRB, CredentialFacts, DeleteCredential, StoreCredential
 from condor_actors.tools.lib.command import ToolError, framed
 from condor_actors.tools.lib.contact import CREDD, credd, facts_of, load, refused
 from condor_actors.tools.manual.described_parser import DescribedParser
@@ -19,6 +22,8 @@ from condor_actors.wire.blocking import WireError
 
 VERBS = ("add", "delete", "query")
 KINDS = ("", "-oauth", "-krb", "-pwd")
+KLIST_S = 10.0
+_KLIST = re.compile(r"(?:Ticket cache: |credentials cache found \(filename: )(?P<name>[^\s)]+)")
 OTHERS_WORDS = 2
 """The exit status when a credential is there, for other scopes or another audience than asked for."""
 
@@ -35,12 +40,43 @@ def read_credential(path: str) -> bytes:
         return file.read(MOST_SECRET_BYTES + 1)
 
 
+def own_cache(environment: Mapping[str, str]) -> str:
+    """The file of the caller's own Kerberos credential cache: what KRB5CCNAME names, or klist.
+
+    Raises:
+        ToolError: it is no file, or none is there.
+    """
+    name = environment.get("KRB5CCNAME", "") or _cache_of_klist()
+    kind, colon, path = name.partition(":")
+    if colon and "/" not in kind:
+        if kind.upper() != "FILE":
+            raise ToolError(f"your Kerberos tickets are in {name}, which is no file; make one: kinit -c FILE:CACHE -f "
+                            "-r 7d, and condor_store_cred add-krb -i CACHE")
+        name = path
+    if not os.path.lexists(name):
+        raise ToolError(f"{name}: you have no Kerberos tickets here; get one: {TICKET_REMEDY}")
+    return name
+
+
+def _cache_of_klist() -> str:
+    """The default cache as klist says it; where it cannot be asked, the file that it mostly is."""
+    try:
+        done = subprocess.run(["klist"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              timeout=KLIST_S, env={**os.environ, "LC_ALL": "C"}, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return f"/tmp/krb5cc_{os.getuid()}"
+    found = _KLIST.search(done.stdout + done.stderr)
+    return found["name"] if found else f"/tmp/krb5cc_{os.getuid()}"
+
+
 def command_parser() -> argparse.ArgumentParser:
     """The reader of its words."""
     parser = DescribedParser(prog="condor_store_cred", allow_abbrev=False)
     parser.add_argument("action", metavar="ACTION", choices=[verb + kind for verb in VERBS for kind in KINDS],
-                        help="add-oauth, delete-oauth or query-oauth; query without more lists all of yours")
-    parser.add_argument("-i", metavar="FILE", dest="file", help="read the credential from FILE; -: standard input")
+                        help="add-oauth, delete-oauth or query-oauth; add-krb, delete-krb or query-krb for a Kerberos "
+                             "ticket; query without more lists all of yours")
+    parser.add_argument("-i", metavar="FILE", dest="file",
+                        help="read the credential from FILE; -: standard input; add-krb: by default your own cache")
     parser.add_argument("-s", metavar="SERVICE", dest="service", default="", help="of this service")
     parser.add_argument("-H", metavar="HANDLE", dest="handle", default="", help="which of several of one service")
     parser.add_argument("-S", metavar="SCOPES", dest="scopes", default="",
@@ -66,8 +102,11 @@ def main(words: Sequence[str] | None = None) -> int:
     verb, _, kind = given.action.partition("-")
     if given.pool_password or given.password_file or given.password is not None or kind == "pwd":
         raise ToolError(f"condor_store_cred: {NO_PASSWORDS}")
-    if kind == "krb":
-        raise ToolError(f"condor_store_cred: {NO_KERBEROS}")
+    if kind == KRB:
+        if given.service or given.handle or given.scopes or given.audience or given.is_access_token:
+            raise ToolError(f"condor_store_cred: -s, -H, -S, -A and -P do not go with {given.action}: you have one "
+                            "Kerberos ticket")
+        given.service = KRB
     if not kind and not given.service and verb != "query":
         raise ToolError(f"condor_store_cred: {verb} alone means a password: {NO_PASSWORDS}. For a service: "
                         f"condor_store_cred {verb}-oauth -s SERVICE")
@@ -79,6 +118,8 @@ def main(words: Sequence[str] | None = None) -> int:
 def _do(verb: str, given: argparse.Namespace) -> int:
     content = b""
     if verb == "add":
+        if given.service == KRB and not given.file:
+            given.file = own_cache(os.environ)
         if not given.file:
             raise ToolError("condor_store_cred: add-oauth needs -i FILE (or -i - for standard input)")
         if given.user:
@@ -119,5 +160,6 @@ def line_of(one: CredentialFacts) -> str:
     """What is said of a credential."""
     name = f"{one.service}*{one.handle}" if one.handle else one.service
     stored = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.stored_s))
-    more = "".join(f", {what} {text!r}" for what, text in (("scopes", one.scopes), ("audience", one.audience)) if text)
-    return f"{name}: {one.form} token of {one.user}, stored {stored}{more}"
+    more = "".join(f", {word} {text!r}" for word, text in (("scopes", one.scopes), ("audience", one.audience)) if text)
+    what = "Kerberos ticket" if one.form == TICKET else f"{one.form} token"
+    return f"{name}: {what} of {one.user}, stored {stored}{more}"

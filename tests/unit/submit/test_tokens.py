@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.credd.token_attributes import may_want_tokens
 from condor_actors.cores.job_tokens import BadTokenRequest, token_file, wanted_tokens
 from condor_actors.messages.credentials import ServiceToken, WantedToken
 from condor_actors.submit import SubmitError
@@ -25,6 +26,20 @@ def wanted(commands: str) -> tuple[WantedToken, ...]:
 def test_services_by_name() -> None:
     assert wanted("use_oauth_services = Box, gdrive\n") == (WantedToken(service="box"), WantedToken(service="gdrive"))
     assert wanted("") == wanted("use_oauth_services =\n") == ()
+
+
+def test_a_kerberos_ticket() -> None:
+    assert wanted("send_credential = true\n") == (WantedToken(service="krb"),)
+    assert wanted("send_credential = false\n") == ()
+    assert wanted("use_oauth_services = box\nMY.sendcredential = true\n") == (WantedToken(service="box"),
+                                                                            WantedToken(service="krb"))
+    assert token_file(ServiceToken(service="krb", token=b"")) == "krb.cc"
+
+
+@pytest.mark.parametrize("ad", [b"oauthservicesNEEDED = \"box\"\n", b"x = 1\nsendcredential = true\n"])
+def test_case_of_attributes_does_not_matter(ad: bytes) -> None:
+    assert may_want_tokens(ad)
+    assert not may_want_tokens(b"Cmd = \"/bin/true\"\n")
 
 
 def test_permissions_and_resources_with_handles() -> None:
@@ -50,6 +65,10 @@ def test_a_macro_in_a_permission_is_each_jobs_own() -> None:
     ("use_oauth_services = box\nbox_oauth_permissions_.x = y\n", "names no token of a service"),
     ("use_oauth_services = " + ",".join(f"s{number}" for number in range(17)) + "\n", "17 tokens for one job"),
     ("universe = local\nuse_oauth_services = box\n", "no effect in this universe"),
+    ("universe = local\nsend_credential = true\n", "send_credential has no effect in this universe"),
+    ("use_oauth_services = krb\n", "stands for Kerberos tickets"),
+    ("send_credential = true\nuse_oauth_services = " + ",".join(f"s{number}" for number in range(16)) + "\n",
+     "17 tokens for one job"),
 ])
 def test_what_is_refused(commands: str, problem: str) -> None:
     with pytest.raises(SubmitError, match=problem):

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 from twisted.python.failure import Failure
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.job_tokens import FOLDER, MOST_TOKENS, SERVICES, BadTokenRequest, token_file
+from condor_actors.cores.credd.token_attributes import SERVICES, may_want_tokens
+from condor_actors.cores.job_tokens import (
+    FOLDER,
+    MOST_TOKENS,
+    TICKET_FILE,
+    BadTokenRequest,
+    token_file,
+    wants_ticket,
+)
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.machine.run.job_secrets import FRESH, leave_secrets, remove_secrets, write_fresh
 from condor_actors.machine.run.launch import Ended, LaunchPlan
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["TIMER", "RunTokens"]
 
 TIMER = "tokens"
-VARIABLE = "_CONDOR_CREDS"
+VARIABLE, TICKET_VARIABLE = "_CONDOR_CREDS", "KRB5CCNAME"
 ANSWER_S = 120.0
 AGAIN_S = 5.0
 """After no answer."""
@@ -53,8 +61,9 @@ class RunTokens:
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
-        self.are_wanted = SERVICES.encode() in starter.job_ad and bool(
-            ClassAd.from_bytes(starter.job_ad).get_str(SERVICES))
+        job = ClassAd.from_bytes(starter.job_ad) if may_want_tokens(starter.job_ad) else ClassAd()
+        self._wants_ticket = wants_ticket(job)
+        self.are_wanted = self._wants_ticket or bool(job.get_str(SERVICES))
         self._files: dict[str, bytes] = {}
         self._then: Callable[[], None] | None = None
         self._since_s = 0.0
@@ -94,8 +103,13 @@ class RunTokens:
             remove_secrets(sandbox, FOLDER)
 
     def variables(self, environment: Mapping[str, str], scratch: str) -> dict[str, str]:
-        """A job's variables with the one that says where its tokens are."""
-        return {**environment, VARIABLE: f"{scratch}/{FOLDER}"} if self.are_wanted else dict(environment)
+        """A job's variables with those that say where its tokens are."""
+        folder, more = f"{scratch}/{FOLDER}", {}
+        if self.are_wanted:
+            more[VARIABLE] = folder
+        if self._wants_ticket:
+            more[TICKET_VARIABLE] = f"FILE:{folder}/{TICKET_FILE}"
+        return {**environment, **more}
 
     # ---- turns
 

@@ -51,13 +51,16 @@ PAGES = (
         name="condor_store_cred",
         purpose="entrust a credential to the credential daemon, for your jobs",
         synopsis=("add-oauth -s SERVICE -i FILE [options]", "delete-oauth -s SERVICE [options]",
-                  "query [-s SERVICE] [options]"),
+                  "query [-s SERVICE] [options]",
+                  "add-krb [-i CACHE]", "delete-krb", "query-krb"),
         text="""Stores a credential of a service, so that jobs that say use_oauth_services = SERVICE find an access
 token of it in the file $_CONDOR_CREDS/SERVICE.use, which is renewed while they run. FILE holds a refresh token, alone
 or as refresh_token of a JSON object; the service's server must be in the configuration (SERVICE_TOKEN_URL). With -P,
 and in a JSON object without a refresh_token, it is an access token, which goes to jobs as it is. A credential replaces
 an earlier one of its service and handle. Nobody can read it back but your own processes on the daemon's machine
-(htcondor credential get).""",
+(htcondor credential get).
+add-krb stores the Kerberos ticket of your own credential cache, which is renewed as long as it can be; jobs that say
+send_credential = true find it where KRB5CCNAME says.""",
         source="pool.store_cred:command_parser",
         exit_status="0; 1 when it could not be done, or there is none; 2 when there is one for other scopes or another "
         "audience.",

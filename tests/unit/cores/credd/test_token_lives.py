@@ -99,6 +99,21 @@ def test_a_refresh_token_that_counts_no_longer_takes_the_access_token_along() ->
     assert lives.lives[READ].state is State.BROKEN
 
 
+def test_a_ticket_is_renewed_whether_it_was_used_or_not() -> None:
+    lives, ticket = TokenLives(), Variant(Name("alice@dom", "krb", ""), "", "")
+    lives.want(ticket, 0.0)
+    received(lives, ticket, 0.0)
+    assert lives.due(ticket, 50.0) == (AskService(ticket, 2),)
+    received(lives, ticket, 50.0)
+    assert lives.due(ticket, 100.0) == (AskService(ticket, 3),)
+    lives.answered(ticket, 3, Failed("no answer", is_final=False), 200.0)
+    assert lives.lives[ticket].state is State.BROKEN
+    assert lives.due(ticket, 210.0) == (AskService(ticket, 4),)
+    lives.answered(ticket, 4, Failed("it has run out", is_final=True), 211.0)
+    assert lives.due(ticket, 221.0) == ()
+    assert not lives.lives
+
+
 def test_questions_about_one_credential_are_asked_one_after_the_other() -> None:
     lives = TokenLives()
     assert lives.want(READ, 0.0) == (AskService(READ, 1),)
@@ -131,6 +146,7 @@ def test_invariants_hold_and_every_want_settles(seed: int) -> None:
     random, lives, now_s = Random(seed), TokenLives(), 0.0
     asked: list[AskService] = []
     variants = [Variant(Name(user, "box", ""), scopes, "") for user in "ab" for scopes in ("x", "y")]
+    variants.append(Variant(Name("a", "krb", ""), "", ""))
     for _ in range(300):
         now_s += random.choice((0.0, 1.0, 30.0, 200.0))
         choice, variant = random.randrange(4), random.choice(variants)
