@@ -77,14 +77,15 @@ static long order_before(int real_id, int number)
     return is_terminal_stop(number) ? send_order(real_id, 0, ORDER_TERMINAL, number, sent_at()) : 0;
 }
 
-/* And after it: who goes on finds SIGCONT among the signals that have waited. */
+/* And after it: who goes on finds SIGCONT among the signals that have waited. Neither of it nor of one that is about to end
+ * a wait tells that it has stopped. */
 static long order_after(int real_id, int number, long result)
 {
-    if (number != SIGCONT || result)
+    if (result || (number != SIGCONT && number != SIGKILL))
         return result;
     const int64_t now = sent_at();
     note_going_on(real_id, now);
-    return send_order(real_id, 0, ORDER_GO_ON, number, now);
+    return number == SIGCONT ? send_order(real_id, 0, ORDER_GO_ON, number, now) : 0;
 }
 
 /* A signal to a process of the family, with INFO, or NULL. */
