@@ -189,6 +189,15 @@ def test_make_moves(tmp_path: Path) -> None:
     moved(["/usr/bin/make", "-j2"], tmp_path)
 
 
+def test_who_spawns_programs_learns_what_became_of_them_over_moves(compiled: Compile, tmp_path: Path) -> None:
+    """A checkpoint waits for a child that has its parent's memory still, and for the parent."""
+    command = [compiled("spawns"), "10"]
+    native = subprocess.run(command, capture_output=True, check=True).stdout
+    life = Chain(command, tmp_path, seed=5).live(8, 0.15)
+    assert (life.status, life.output) == (0, native)
+    assert life.links
+
+
 def test_an_image_of_a_family_is_whole_and_says_so(tmp_path: Path) -> None:
     chain = Chain(["/bin/sh", "-c", "sleep 30 | cat; echo never"], tmp_path, seed=1)
     chain.start(runtime_path())

@@ -58,7 +58,7 @@ def test_programs_do_the_same(name: str, tmp_path: Path) -> None:
     assert remote == native
 
 
-@pytest.mark.parametrize("program", ["threads", "signals", "calls", "forks"])
+@pytest.mark.parametrize("program", ["threads", "signals", "calls", "forks", "spawns"])
 def test_compiled_programs_do_the_same(program: str, compiled: Compile, tmp_path: Path) -> None:
     native, remote = both([compiled(program)], tmp_path)
     assert remote == native

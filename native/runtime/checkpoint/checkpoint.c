@@ -16,6 +16,7 @@
 #include "runtime/signals/pending.h"
 #include "runtime/remote/plan.h"
 #include "runtime/process/process.h"
+#include "runtime/process/vfork.h"
 #include "runtime/memory/shared.h"
 #include "runtime/signals/stops.h"
 #include "runtime/text.h"
@@ -195,6 +196,8 @@ static void park_all(struct thread *self, struct ucontext *frame, bool wanted)
 void take_checkpoint(struct thread *self, struct ucontext *frame, const struct siginfo *info)
 {
     uint32_t phase = __atomic_load_n(&checkpoint_phase, __ATOMIC_ACQUIRE);
+    if (!is_order(info) && parks_later(info))
+        return;
     if (is_order(info))
         take_order(self, info);
     if (must_leave()) {

@@ -11,6 +11,7 @@
 #include "runtime/text.h"
 #include "time.h"
 #include "runtime/user.h"
+#include "vfork.h"
 
 enum { ROOM = 4 << 20, MOST_WORDS = 1 << 16, MAY_EXECUTE = 1, CANNOT_EXECUTE = 127 };
 
@@ -129,6 +130,7 @@ long do_execve(struct trap *t)
         return -RESTART_ALWAYS;
     }
     no_other_thread_runs();
+    give_back(self);
     release_owned(self);
     drop_program_memory(self);
     share_positions(); /* of what stays open: home hears of them with the next frame */

@@ -25,6 +25,7 @@
 #include "runtime/text.h"
 #include "time.h"
 #include "runtime/user.h"
+#include "vfork.h"
 
 enum { CHILDREN = 1024, CHILDREN_GONE = 64, ROBUST_HEAD_BYTES = 3 * sizeof(long),
        COMES_BACK = -1 /* after a move: it is about to be started */ };
@@ -313,6 +314,8 @@ struct birth {
     long number;
     bool straight;        /* its channel goes straight home */
     uint64_t views_until; /* see shared_become_member */
+    struct loan *loan;    /* of a parent that waits for it; NULL: it does not */
+    int real_id;          /* of the child, when it is there */
 };
 
 /* The child is alone: of its parent's threads only the one that forked is here. */
@@ -347,6 +350,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     unlock(&children_lock);
     process.helper = true;
     process.executed = false;
+    borrow(birth->loan);
     process.own_lists = false;
     process.parent_real_id = process.real_id;
     process.real_id = (int)SYSTEM(__NR_getpid);
@@ -372,14 +376,15 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
 }
 
 /* The child returns from here a second time, alone. */
-static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth) REQUIRES(passed_fd_lock);
-static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth)
+static long fork_member(struct trap *t, unsigned long flags, struct birth *birth) REQUIRES(passed_fd_lock);
+static long fork_member(struct trap *t, unsigned long flags, struct birth *birth)
 {
     lock_for_fork();
     struct child *child = free_child();
     long result = child ? SYSTEM(__NR_clone, SIGCHLD, 0, 0, 0, 0) : -EAGAIN;
     int id = 0;
     if (result > 0) {
+        birth->real_id = (int)result;
         id = new_virtual_id((int)result);
         *child = (struct child){.virtual_id = id, .real_id = (int)result};
     }
@@ -409,10 +414,11 @@ long start_member(struct trap *t, unsigned long flags)
     lock(&passed_fd_lock); /* the channel for the child has one number */
     share_positions();
     process.forked = true;
-    struct birth birth = {.views_until = shared_moment()};
+    struct birth birth = {.views_until = shared_moment(), .loan = flags & CLONE_VFORK ? loan_make(t) : NULL};
     long result = ask(self, &request, NULL, 0, NULL, 0, NULL);
     if (result == -EINPROGRESS) { /* a checkpoint of the family is about to reach this process */
         unlock(&passed_fd_lock);
+        loan_drop(birth.loan);
         return -RESTART_ALWAYS;
     }
     share_positions(); /* what another thread has learned meanwhile may be of before */
@@ -424,6 +430,10 @@ long start_member(struct trap *t, unsigned long flags)
     if (result >= 0)
         result = fork_member(t, flags, &birth);
     unlock(&passed_fd_lock);
+    if (result > 0 && birth.loan)
+        loan_await(birth.loan, birth.real_id);
+    else if (result < 0)
+        loan_drop(birth.loan);
     return result;
 }
 
@@ -436,7 +446,7 @@ long do_fork(struct trap *t)
 long do_vfork(struct trap *t)
 {
     t->a[1] = 0;
-    return start_member(t, 0);
+    return start_member(t, CLONE_VM | CLONE_VFORK);
 }
 
 /* A signal to another member, with INFO, or NULL: its parent knows it, and so may its children; else home does. */

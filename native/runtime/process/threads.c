@@ -12,9 +12,11 @@
 #include "runtime/signals/signals.h"
 #include "runtime/text.h"
 #include "runtime/user.h"
+#include "vfork.h"
 
 enum { EXIT_STATUS_BITS = 0xff, ARCH_FIRST = ARCH_SET_GS, ARCH_LAST = ARCH_GET_GS };
 #define NEEDED (CLONE_VM | CLONE_SIGHAND | CLONE_THREAD)
+#define SHARED (CLONE_FILES | CLONE_FS | CLONE_SIGHAND)
 #define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
 struct lock threads_lock;
@@ -193,6 +195,8 @@ long do_clone(struct trap *t)
         return -EINVAL;
     if ((flags & NEEDED) == NEEDED)
         return start_thread(t, flags);
+    if (flags & SHARED || (flags & CLONE_VM && !(flags & CLONE_VFORK)) || (flags & CSIGNAL) != SIGCHLD)
+        return -EINVAL; /* a child has copies of everything, and its end is told by this signal */
     return start_member(t, flags);
 }
 
@@ -273,6 +277,7 @@ bool end_other_threads(struct thread *self)
 void end_program(struct thread *self, int status)
 {
     struct request request = {.call = OP_EXIT, .arguments = {status}};
+    give_back(self);
     release_owned(self);
     if (shared_write_all(self))
         die_of(SIGBUS); /* as the kernel ends who changes a mapping that its disk has no room for */
