@@ -41,6 +41,8 @@ __all__ = ["GridRun"]
 
 LATELY_S = 3600.0
 """A submission that the queue has known for longer is in the user log."""
+BEFORE_S = 60
+"""How long before the schedd notes that a run began the batch system may have begun with it."""
 
 
 class GridRun:
@@ -131,6 +133,11 @@ class GridRun:
         """Write an event, unless a grid manager before this one has."""
         self.out.append(Log(event, {"GridResource": self.resource, **facts}, when_s, self.order.reattach))
 
+    def log_once(self, event: int, when_s: float, **facts: Any) -> None:
+        """The same for what a run has once: each grid manager has its own idea of the second."""
+        since_s = float(max(self.job.get_int("JobCurrentStartDate") - BEFORE_S, self.job.get_int("QDate"), 1))
+        self.out.append(Log(event, {"GridResource": self.resource, **facts}, when_s, self.order.reattach, since_s))
+
     def set_down(self, reason: str) -> None:
         """The batch system does not answer: said once."""
         if not self.down:
@@ -167,9 +174,7 @@ class GridRun:
         if not known:
             self.note("submitted", f"{self.resource} has it as {batch_id}")
         if not known or (self.order.reattach and max(0.0, self.now_s - LATELY_S) < when_s):
-            # each grid manager has its own idea of the second, and a run is submitted once
-            self.out.append(Log(JobEventType.GRID_SUBMIT, {"GridResource": self.resource, "GridJobId": name}, when_s,
-                                self.order.reattach, float(self.job.get_int("JobCurrentStartDate") or 0)))
+            self.log_once(JobEventType.GRID_SUBMIT, when_s, GridJobId=name)
         if not known:
             self.tell()
 

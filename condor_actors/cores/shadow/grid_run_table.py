@@ -100,7 +100,7 @@ def _began(run: GridRun, record: gr.FolderRecord) -> None:
         "GridJobStatus": "RUNNING",
     })
     run.note("executing", f"its program began on {record.host}")
-    run.log(JobEventType.EXECUTE, record.began_s, ExecuteHost=record.host or run.resource)
+    run.log_once(JobEventType.EXECUTE, record.began_s, ExecuteHost=record.host or run.resource)
     run.tell("executing")
 
 

@@ -109,7 +109,8 @@ class GridShadow(Actor):
         facts = self._job.copy()
         facts.update(effect.facts)
         self._edges.logs.write(effect.event, self._job.get_int("ClusterId"), [self._job.get_int("ProcId")],
-                               effect.when_s or self.context.now_s(), facts, maybe_written=effect.again)
+                               effect.when_s or self.context.now_s(), facts, maybe_written=effect.again,
+                               once_since_s=effect.once_since_s)
 
     def _clean_up(self) -> None:
         me = self.context.address.actor
