@@ -117,7 +117,7 @@ class StarterSettings:
         image_limit_bytes: CONTAINER_IMAGE_LIMIT; registries: where images are fetched from.
         volumes: what the administrator mounts in images.
         hooks: programs of the site around runs; wrapper: the one that starts each job (USER_JOB_WRAPPER); empty: none.
-        hidden: the pool's own folders, which jobs do not see that have its account.
+        hidden: the pool's own folders, which a job does not see unless it has its owner's account.
     """
 
     run: RunSettings
@@ -291,7 +291,7 @@ class StarterEdges:
             if settings.trust.covers(spec.domain, claim.hosts, self.own_hosts()):
                 account = self.host.account(spec.owner)
                 if account is not None and account.uid != 0:
-                    return account
+                    return attrs.evolve(account, is_owners=True)
             elif spec.domain == settings.trust.domain:
                 self.log.info("{owner}@{domain} is no user of this machine on the word of {hosts}, which is not in "
                               "that domain (TRUST_UID_DOMAIN)", owner=spec.owner, domain=spec.domain,
@@ -364,8 +364,8 @@ class StarterEdges:
         if "sandboxes" in settings.confine and spec.transfers:  # whatever the job names as its program
             hide = (self.root.path,)
             binds.insert(0, (sandbox.path, sandbox.path))
-        if "sandboxes" in settings.confine:
-            hide += reachable(settings.hidden, needed)
+        if "sandboxes" in settings.confine and not (plan.account is not None and plan.account.is_owners):
+            hide += reachable(settings.hidden, needed)  # daemons would take it for a user of this machine
         shared = (SHARED_MEMORY,) if settings.private_memory and os.path.isdir(SHARED_MEMORY) else ()
         if settings.private_memory and os.path.isdir(MESSAGE_QUEUES):  # the machine's; its own it finds by name
             hide += (MESSAGE_QUEUES,)

@@ -20,7 +20,7 @@ from condor_actors.config import Config
 from condor_actors.machine.privilege.pool_account import PoolAccount
 from condor_actors.own_files import open_guarded
 
-__all__ = ["give_files", "give_to_pool", "make_own", "pool_folders"]
+__all__ = ["TOO_WIDE", "give_files", "give_to_pool", "make_own", "pool_folders"]
 
 FOLDERS = ("LOG", "RUN", "SPOOL", "EXECUTE", "PERSISTENT_CONFIG_DIR")
 KEYS = ("POOL_CA", "POOL_CA_KEY", "HOST_CERTIFICATE", "HOST_KEY", "POOL_TOKENS", "SEC_TOKEN_POOL_SIGNING_KEY_FILE",
@@ -28,7 +28,7 @@ KEYS = ("POOL_CA", "POOL_CA_KEY", "HOST_CERTIFICATE", "HOST_KEY", "POOL_TOKENS",
 TOO_WIDE = frozenset(map(Path, ("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run",
                                 "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/run",
                                 "/var/spool", "/var/tmp")))
-"""Never given away, whatever the configuration says."""
+"""Never given away, nor kept from jobs, whatever the configuration says."""
 
 
 def pool_folders(config: Config) -> tuple[Path, ...]:

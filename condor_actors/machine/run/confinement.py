@@ -13,7 +13,10 @@ slot ads say what is in force (``JobConfinement``).
 
 In a pool of an ordinary user a job has the rights of its starter host, and could end it or use its keys.  Where the
 kernel lets users make namespaces, all parts work there too: in a namespace of users in which the job is itself, and
-nobody else is anybody.  The pool's own folders are then as little there as others' scratch directories.
+nobody else is anybody.
+
+The pool's own folders are as little there as others' scratch directories, unless a job has the account of its owner: to
+the daemons behind the sockets it would be a user of this machine, who submits jobs that are shut in by nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +27,11 @@ import tempfile
 import time
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from pathlib import Path
 
 from condor_actors.config import Config
 from condor_actors.machine.native.programs import NativeProgramMissing, launcher_path
+from condor_actors.machine.privilege.ownership import TOO_WIDE
 
 __all__ = [
     "NAMESPACES", "PARTS", "allowed_isolation", "confinement_here", "folders_of_pool", "open_files_limit", "reachable",
@@ -104,11 +109,12 @@ def wanted_parts(config: Config) -> tuple[str, ...]:
 
 
 def folders_of_pool(config: Config) -> tuple[str, ...]:
-    """Where a user's own daemons keep what no job has to do with: sockets, queue, logs, keys; empty: root's pool."""
-    if not _lacks_root():
-        return ()
-    keys = [os.path.dirname(text) for name in POOL_KEYS if (text := config.text(name))]
-    return tuple(dict.fromkeys([*(str(config.path(name)) for name in POOL_FOLDERS), *keys]))
+    """Where daemons keep what no job has to do with: sockets, queue, logs; in a user's own pool, keys that the user can
+    read.  Folders of the system's, in which there is more than that, are none of them."""
+    keys = POOL_KEYS if _lacks_root() else ()
+    found = [*(str(config.path(name)) for name in POOL_FOLDERS),
+             *(os.path.dirname(text) for name in keys if (text := config.text(name)))]
+    return tuple(dict.fromkeys(folder for folder in found if Path(folder) not in TOO_WIDE))
 
 
 @lru_cache(maxsize=1)

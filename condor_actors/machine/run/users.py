@@ -36,7 +36,10 @@ class NoAccount(LookupError):
 
 @attrs.frozen
 class Account:
-    """A user of this machine; ``primary``: which of its groups its programs begin with (0: its own)."""
+    """A user of this machine; ``primary``: which of its groups its programs begin with (0: its own).
+
+    ``is_owners``: a job has it as the account of its own owner, and not as one that a slot has for everybody's.
+    """
 
     name: str
     uid: int
@@ -44,6 +47,7 @@ class Account:
     home: str
     groups: tuple[int, ...] = ()
     primary: int = 0
+    is_owners: bool = False
 
 
 def named_account(name: str) -> Account:
