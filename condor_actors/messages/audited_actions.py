@@ -52,6 +52,7 @@ condor.run.StopRun                     stop-run             run_id how
 condor.run.SuspendRun                  suspend-run          run_id
 condor.run.ContinueRun                 continue-run         run_id
 condor.claim.RequestClaim              request-claim        slot_name owner submitter schedd_name
+condor.claim.JoinClaims                join-claims
 condor.claim.DeclineMatch              decline-match        slot_name submitter
 condor.claim.ReleaseClaim              release-claim        claim_id reason
 condor.claim.ClaimRevoked              revoke-claim         claim_id reason final

@@ -43,6 +43,34 @@ class RequestClaim:
     checkpoint_key: bytes = b""
 
 
+MOST_JOINED = 100
+
+
+@message
+@records.frozen(kw_only=True)
+class JoinClaims:
+    """Schedd to startd: make one claim for this job out of claims of mine on parts of one partitionable slot.
+
+    The startd waits until nothing runs on them.  Answer: :class:`ClaimGranted`, and they are over, or
+    :class:`ClaimRefused`, and those that are left are given back.
+
+    Attributes:
+        claims: pairs (claim id, secret).
+        job_ad: the job that will run first.
+    """
+
+    KIND: ClassVar[str] = "condor.claim.JoinClaims"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADVERTISE_SCHEDD"
+
+    claims: tuple[tuple[str, str], ...]
+    job_ad: bytes
+
+    def __attrs_post_init__(self) -> None:
+        if not 2 <= len(self.claims) <= MOST_JOINED:
+            raise ValueError(f"2 to {MOST_JOINED} claims are joined, not {len(self.claims)}")
+
+
 @message
 @records.frozen(kw_only=True)
 class ClaimGranted:

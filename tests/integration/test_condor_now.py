@@ -45,12 +45,35 @@ def test_the_job_runs_in_the_place_of_the_other_and_that_one_again_later(pool: P
     assert (pool.work / "first.log").read_text().count("\n001 (") == 2
 
 
+def test_the_slots_of_several_jobs_become_one() -> None:
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, slots=2, config=(
+            "MACHINEMAXVACATETIME = 5\nNEGOTIATOR_INTERVAL = 2\nNUM_CPUS = 2\nSLOT_TYPE_1_PARTITIONABLE = true\n"
+            "SLOT_TYPE_1 = 100%\nNUM_SLOTS_TYPE_1 = 1\n"))
+        try:
+            one, two = submit(pool, "one"), submit(pool, "two")
+            runs(pool, "one")
+            runs(pool, "two")
+            submit(pool, "other", "priority = 10")
+            wide = submit(pool, "wide", "request_cpus = 2\npriority = -10")
+            pool.run("condor_now", f"{wide}.0", f"{one}.0", f"{two}.0")
+            runs(pool, "wide")
+            ad = pool.run("condor_q", f"{wide}.0", "-af", "CpusProvisioned")
+            assert ad.split() == ["2"]
+            for name in ("one", "two", "other", "wide"):
+                (pool.work / f"{name}.go").touch()
+            for name in ("wide", "other", "one", "two"):
+                pool.wait(f"{name}.log")
+        finally:
+            pool.stop()
+
+
 def test_what_cannot_be_done_is_said(pool: PersonalPool) -> None:
     held = submit(pool, "held", "hold = true")
     for words, said in ((("1.0",), "name the job to run"), (("1", "2.0"), "1 is no job"),
                         ((f"{held}.0", "999.0"), "there is no job 999.0"),
                         ((f"{held}.0", f"{held}.0"), "is not idle"),
-                        ((f"{held}.0", "1.0", "2.0"), "are not joined")):
+                        ((f"{held}.0", "1.0", "1.0"), "is named twice")):
         done = pool.tool("condor_now", *words)
         assert done.returncode == 1, words
         assert said in done.stderr

@@ -287,7 +287,9 @@ class ScheddCore:
 
     def _answer(self, answer: Answer) -> None:
         kind = answer.tag[0]
-        if kind == "claim":
+        if kind == "join":
+            self.claims.joined.answered(answer.tag[1], answer.message)
+        elif kind == "claim":
             self.claims.answered(answer.tag[1], answer.message)
         elif kind == "renewed":
             self.claims.renewed(answer.tag[1], answer.message)

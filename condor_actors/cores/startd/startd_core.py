@@ -6,6 +6,7 @@ others that it needs:
 
 ==================  ================================================================================================
 claim_granting      schedds ask for slots; claims begin and end
+claim_joining       several claims become one
 claim_leases        claims are renewed and given back; schedds are asked about those on which nothing runs
 starter_reports     what the starter host says of claims and runs
 draining            the machine is emptied
@@ -28,6 +29,7 @@ from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd.claims.claim import Claim, ClaimRecord, DropClaim
 from condor_actors.cores.startd.claims.claim_granting import ClaimGranting
 from condor_actors.cores.startd.claims.claim_index import ClaimIndex
+from condor_actors.cores.startd.claims.claim_joining import ClaimJoining
 from condor_actors.cores.startd.claims.claim_leases import SCHEDD_ACTOR, ClaimLeases
 from condor_actors.cores.startd.draining import DrainControl, Draining
 from condor_actors.cores.startd.hibernation import (
@@ -100,7 +102,9 @@ class StartdCore:
         self._granting = ClaimGranting(
             turn, slots, index, self.starter, controller, publisher, self._leases, settings,
             new_claim_id=lambda: f"{settings.address}#{birth}#{next(numbers)}", new_secret=new_secret)
-        self._reports = StarterReports(turn, index, self.starter, controller, publisher, self._leases, self._granting)
+        self._joining = ClaimJoining(turn, slots, index, self.starter, controller, self._granting)
+        self._reports = StarterReports(turn, index, self.starter, controller, publisher, self._leases, self._granting,
+                                       self._joining)
         self._drain = DrainControl(turn, slots, index, controller, publisher, self.draining, birth)
         self.owner = OwnerState(turn, slots, index, controller, publisher, self.idleness, self.draining, settings)
         self._hibernation = Hibernation(turn, slots, index, publisher, self.draining)
@@ -111,6 +115,7 @@ class StartdCore:
         return {
             claim.RequestClaim: self._granting.request,
             negotiate.MatchNotice: self._granting.match_notice,
+            claim.JoinClaims: self._joining.request,
             claim.RenewClaims: self._leases.renew,
             claim.DeclineMatch: self._granting.match_declined,
             claim.ReleaseClaim: self._leases.release,
@@ -308,6 +313,8 @@ class StartdCore:
             self._leases.expire(key[1])
         elif key[0] == "early":
             self._granting.no_notice(key[1])
+        elif key[0] == "join":
+            self._joining.waited(key[1])
         elif key[0] == "successor":
             self._granting.successor_waited(key[1])
         elif key[0] == "slot":

@@ -14,6 +14,7 @@ from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd.claims.claim import Claim
 from condor_actors.cores.startd.claims.claim_granting import ClaimGranting
 from condor_actors.cores.startd.claims.claim_index import ClaimIndex
+from condor_actors.cores.startd.claims.claim_joining import ClaimJoining
 from condor_actors.cores.startd.claims.claim_leases import ClaimLeases
 from condor_actors.cores.startd.slot_controller import SlotController
 from condor_actors.cores.startd.slot_publisher import SlotPublisher
@@ -39,10 +40,12 @@ class StarterReports:
         publisher: is told which slots have changed.
         leases: are told which claims are in use.
         granting: opens claims.
+        joining: is told on which claims nothing runs any more.
     """
 
     def __init__(self, turn: Turn, claims: ClaimIndex, starter: StarterLink, controller: SlotController,
-                 publisher: SlotPublisher, leases: ClaimLeases, granting: ClaimGranting) -> None:
+                 publisher: SlotPublisher, leases: ClaimLeases, granting: ClaimGranting,
+                 joining: ClaimJoining) -> None:
         self._turn = turn
         self._claims = claims
         self._starter = starter
@@ -50,6 +53,7 @@ class StarterReports:
         self._publisher = publisher
         self._leases = leases
         self._granting = granting
+        self._joining = joining
 
     def hello(self, event: Delivery, hello: claim.StarterHostHello) -> None:
         """A starter host introduces itself."""
@@ -143,6 +147,7 @@ class StarterReports:
                 self._controller.apply(slot, op.UserSuspended(message.by_user))
         elif message.activity == "idle":
             self._finished(slot, held)
+            self._joining.came_free(held.claim_id)
         elif message.activity == "closed":
             self._controller.apply(slot, op.ClaimCleared())
         self._publisher.changed(slot)

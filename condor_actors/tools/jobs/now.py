@@ -1,4 +1,4 @@
-"""condor_now: run a job now, in the place of another one.
+"""condor_now: run a job now, in the place of another one, or of several.
 
 **Source**: the manual, condor_now.
 """
@@ -33,15 +33,16 @@ def _run_now(given: Sequence[Given]) -> int:
     values = values_of(given)
     ids = [_job(item.values[0]) for item in given if not item.name]
     if len(ids) < 2:
-        raise ToolError("condor_now: name the job to run, and the one in whose place it is to run, as CLUSTER.PROC")
+        raise ToolError("condor_now: name the job to run, and those in whose place it is to run, as CLUSTER.PROC")
     config = load()
     with schedd(config, name=values.get("name", ""), pool=values.get("pool", "")) as there:
         try:
             there.ask(RunNow(job=ids[0], vacate=tuple(ids[1:])), ACTION_TIMEOUT_S)
         except RequestRefused as error:
             raise ToolError(f"condor_now: {error}") from None
-    cluster, proc = ids[0]
-    print(f"Job {cluster}.{proc} runs as soon as job {ids[1][0]}.{ids[1][1]} has left its slot")
+    wanted, *leaving = (f"{cluster}.{proc}" for cluster, proc in ids)
+    left = "has left its slot" if len(leaving) == 1 else "have left their slots, which are joined"
+    print(f"Job {wanted} runs as soon as job{'s' * (len(leaving) > 1)} {', '.join(leaving)} {left}")
     return 0
 
 

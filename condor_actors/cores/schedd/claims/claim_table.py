@@ -12,6 +12,7 @@ asked for    a job is reserved; the startd has not answered
 used         a run is on it
 waiting      its next job may not start yet (JOB_START_DELAY)
 gathered     it waits for the others of a gang (:mod:`condor_actors.cores.schedd.gangs.gathering`)
+promised     it waits for others that it is joined with (:mod:`condor_actors.cores.schedd.claims.joined_claims`)
 idle         nothing fits, and the last job wished to keep it (KeepClaimIdle)
 ============ ============================================================================
 """
@@ -30,6 +31,7 @@ from condor_actors.cores.flocking import FlockLevels, home_name
 from condor_actors.cores.rights import host_of, speaks_for_node
 from condor_actors.cores.schedd.claims.checked_grant import BadGrant, CheckedGrant
 from condor_actors.cores.schedd.claims.held_claim import REQUEST_PATIENCE_S, HeldClaim, limits_of
+from condor_actors.cores.schedd.claims.joined_claims import JoinedClaims
 from condor_actors.cores.schedd.claims.lease_renewals import LeaseRenewals
 from condor_actors.cores.schedd.claims.released_claims import ReleasedClaims
 from condor_actors.cores.schedd.claims.start_pacing import StartPacing
@@ -41,7 +43,6 @@ from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
 from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
-from condor_actors.cores.secrets import matches
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.effects import Note, job_note
 from condor_actors.messages.claim import (
@@ -53,7 +54,7 @@ from condor_actors.messages.claim import (
     DeclineMatch,
     RequestClaim,
 )
-from condor_actors.messages.envelope import Address, AskFailed, Identity, Refused
+from condor_actors.messages.envelope import Address, AskFailed, Identity
 from condor_actors.messages.negotiate import Match, MatchesMade
 from condor_actors.messages.realm import node_abroad, realm_of_host
 from condor_actors.numerals import job_numbers
@@ -121,6 +122,7 @@ class ClaimTable:
         self._renewals = LeaseRenewals(context)
         self._pacing = StartPacing(context)
         self.gathering = Gathering(context, transitions, self._begin_gang, self.use)
+        self.joined = JoinedClaims(context, self)
         self.accepting = True
 
     def _holding(self, row: SaveClaim) -> HeldClaim:
@@ -235,32 +237,40 @@ class ClaimTable:
             if isinstance(message, AskFailed):
                 self.unreachable.wish_cycle()
             return
-        if message.claim_id in self.held or message.claim_id in self.released:
-            self._context.note(f"{asked.match.startd_address} grants a claim that another startd has granted", "warn")
+        claim = self.believed(message, asked.match.slot_name, asked.match.startd_address, asked.job, asked.submitter)
+        if claim is None:
             self._transitions.offer(asked.job)
             return
-        try:
-            grant = CheckedGrant(message, asked.match.slot_name, asked.match.startd_address)
-        except BadGrant as error:
-            text = f"the grant of {asked.match.slot_name} is not believed: {error}"
-            self.unreachable.disbelieve(asked.match.startd_address, text)
-            self._context.remember(asked.job, "refused", text)
-            self._transitions.offer(asked.job)
-            return
-        self.unreachable.believe(asked.match.startd_address)
         if (spans := self._context.queue.spans) is not None:
             spans.claimed(asked.job, asked.at_s, self._context.now_s, asked.match.slot_name)
-        row = grant.row(asked.submitter, asked.job.cluster.user)
-        claim = self._holding(row)
-        claim.autocluster, claim.limits = asked.match.autocluster, limits_of(asked.job.ad)
-        self._hold(claim)
-        self._renewals.changed(row.startd)
-        self._context.persist(row)
+        claim.autocluster = asked.match.autocluster
         self._transitions.offer(asked.job)
         if not is_gang(asked.job.ad):
             self.use(claim, asked.job)
         elif not self.gathering.takes(claim, asked.job, asked.match.autocluster // GROUP_STEP):
             self.use(claim)
+
+    def believed(self, message: ClaimGranted, slot_name: str, startd: str, job: Job,
+                  submitter: str) -> HeldClaim | None:
+        """The claim that was granted for a job, held from now on; None: the grant is not to be believed."""
+        if message.claim_id in self.held or message.claim_id in self.released:
+            self._context.note(f"{startd} grants a claim that another startd has granted", "warn")
+            return None
+        try:
+            grant = CheckedGrant(message, slot_name, startd)
+        except BadGrant as error:
+            text = f"the grant of {slot_name} is not believed: {error}"
+            self.unreachable.disbelieve(startd, text)
+            self._context.remember(job, "refused", text)
+            return None
+        self.unreachable.believe(startd)
+        row = grant.row(submitter, job.cluster.user)
+        claim = self._holding(row)
+        claim.limits = limits_of(job.ad)
+        self._hold(claim)
+        self._renewals.changed(row.startd)
+        self._context.persist(row)
+        return claim
 
     def _judge_pool(self, realm: str, answer: Any) -> None:
         """Set a pool aside whose offers come to nothing."""
@@ -306,6 +316,8 @@ class ClaimTable:
             return
         if self.runs.running >= self._context.settings.max_jobs_running:
             self.release(claim, "MAX_JOBS_RUNNING")
+            return
+        if self.joined.takes(claim):
             return
         if first is None and 0.0 < claim.worklife_ends_s <= self._context.now_s:
             self.release(claim, "CLAIM_WORKLIFE is over")
@@ -387,7 +399,7 @@ class ClaimTable:
     def idle_timeout(self, claim_id: str) -> None:
         """An idle claim was kept long enough."""
         claim = self.held.get(claim_id)
-        if claim is not None and not claim.run_id and claim not in self.gathering.claims:
+        if claim is not None and not (claim.run_id or claim in self.gathering.claims or claim in self.joined):
             self.release(claim, "no more jobs fit")
 
     def offer_idle(self) -> None:
@@ -424,6 +436,7 @@ class ClaimTable:
             self._paused.pop(claim.row.claim_id, None)
             self._renewals.changed(claim.row.startd)
             self.gathering.lost(claim)
+            self.joined.lost(claim)
             self._context.persist(DropClaim(claim.row.claim_id))
 
     def release_idle(self, reason: str) -> None:
@@ -437,24 +450,7 @@ class ClaimTable:
 
     def reconcile(self, question: ClaimsKept, identity: Identity) -> None:
         """A startd was started again: it is where it says now, and may forget what we do not hold."""
-        if not speaks_for_node(identity, node_abroad(question.startd, identity.realm)):
-            self._context.note(f"{identity.name} of {identity.host} speaks for the startd {question.startd}", "warn")
-            self._context.reply(Refused(code="denied", text=f"{identity.host} is not the machine {question.startd}"))
-            return
-        startd = node_abroad(question.startd, identity.realm)
-        self.unreachable.trust(startd)
-        gone = []
-        for claim_id, secret in question.claims:
-            claim = self.held.get(claim_id)
-            if claim is None or not matches(claim.row.secret, secret) or not speaks_for_node(identity,
-                                                                                            claim.row.startd):
-                gone.append(claim_id)
-            elif claim.row.startd != startd:
-                self._renewals.changed(claim.row.startd)
-                claim.row = attrs.evolve(claim.row, startd=startd)
-                self._renewals.changed(startd)
-                self._context.persist(claim.row)
-        self._context.reply(ClaimsRenewed(gone=tuple(gone)))
+        self._renewals.reconcile(question, identity, self.held, self.unreachable)
 
     def renewed(self, startd: str, message: Any) -> None:
         """Some of them may be gone."""
@@ -482,6 +478,7 @@ class ClaimTable:
             if not claim.run_id and not claim.usable:
                 raise InvariantBroken(f"the claim {claim_id} is not to be used again and nothing runs on it")
         self.gathering.validate()
+        self.joined.validate(self.held)
         if not {claim.row.claim_id for claim in self.gathering.claims} <= self._idle.keys():
             raise InvariantBroken("a claim is gathered for a gang, and runs already or is not held")
         asked = [each.job for each in self._asked.values() if not is_gang(each.job.ad)]

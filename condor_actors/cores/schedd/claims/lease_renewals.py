@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+import attrs
+
+from condor_actors.cores.rights import speaks_for_node
 from condor_actors.cores.schedd.claims.held_claim import REQUEST_PATIENCE_S, HeldClaim
+from condor_actors.cores.schedd.claims.unreachable_startds import UnreachableStartds
 from condor_actors.cores.schedd.queue_operations import SaveClaim
 from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.secrets import matches
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.effects import Ask
-from condor_actors.messages.claim import (
-    RenewClaims,
-)
-from condor_actors.messages.envelope import Address
+from condor_actors.messages.claim import ClaimsKept, ClaimsRenewed, RenewClaims
+from condor_actors.messages.envelope import Address, Identity, Refused
+from condor_actors.messages.realm import node_abroad
 
 __all__ = ["LeaseRenewals"]
 
@@ -46,6 +50,33 @@ class LeaseRenewals:
     def _renew_s(self, held: Collection[HeldClaim]) -> float:
         lease_s = min([claim.row.lease_s for claim in held], default=self._context.settings.claim_lease_s)
         return min(self._context.settings.alive_interval_s, max(10.0, lease_s / 3.0))
+
+    def reconcile(self, question: ClaimsKept, identity: Identity, held: Mapping[str, HeldClaim],
+                  unreachable: UnreachableStartds) -> None:
+        """A startd was started again: it is where it says now, and may forget what we do not hold.
+
+        Args:
+            question: what it says; identity: who says it.
+            held: all claims of the schedd; unreachable: is told that the startd is there.
+        """
+        if not speaks_for_node(identity, node_abroad(question.startd, identity.realm)):
+            self._context.note(f"{identity.name} of {identity.host} speaks for the startd {question.startd}", "warn")
+            self._context.reply(Refused(code="denied", text=f"{identity.host} is not the machine {question.startd}"))
+            return
+        startd = node_abroad(question.startd, identity.realm)
+        unreachable.trust(startd)
+        gone = []
+        for claim_id, secret in question.claims:
+            claim = held.get(claim_id)
+            if (claim is None or not matches(claim.row.secret, secret)
+                    or not speaks_for_node(identity, claim.row.startd)):
+                gone.append(claim_id)
+            elif claim.row.startd != startd:
+                self.changed(claim.row.startd)
+                claim.row = attrs.evolve(claim.row, startd=startd)
+                self.changed(startd)
+                self._context.persist(claim.row)
+        self._context.reply(ClaimsRenewed(gone=tuple(gone)))
 
     def validate(self, held: Collection[HeldClaim]) -> None:
         """Check that each message names exactly the claims at its startd.

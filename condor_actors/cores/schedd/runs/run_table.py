@@ -61,7 +61,7 @@ class RunTable:
         self.facts = RunFacts(context, notices)
         self._verdict_on = JobVerdict(context, transitions, notices, policy)
         self.runs: dict[str, Run] = {}
-        self.promises = Promises(context, self.runs, claims.may_serve, self.stop)
+        self.promises = Promises(context, self.runs, claims.may_serve, claims.joined, self.stop)
         self._verdicts: dict[str, list[tuple[str, str]]] = {}
         self._starts: dict[str, list[Run]] = {}
         self.gangs = GangRuns(context, hosts)

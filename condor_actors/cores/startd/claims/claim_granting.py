@@ -82,6 +82,8 @@ class ClaimGranting:
         controller.claim_over = self._claim_over
         self.may_be_claimed: Callable[[], bool] = lambda: True
         """Asked before anything is granted: whether the machine does not sleep."""
+        self.claim_ended: Callable[[str], None] = lambda claim_id: None
+        """Told of each claim that is over."""
 
     # ---- asking
 
@@ -138,14 +140,14 @@ class ClaimGranting:
         why_not = self._announced.why_not(slot.name, submitter, job, slot.ad, self._turn.now_s)
         if why_not:
             return self._decline(event, why_not)
-        share = self._admissible(slot, job)
+        share = self.admissible(slot, job)
         if isinstance(share, str):
             return self._decline(event, share)
         if slot.partitionable:
             slot = self._slots.carve(slot, share, self._turn.now_s)
         elif not slot.machine.claimable:
             return self._displace(event, slot, job)
-        return self._grant(event, request, slot, job)
+        return self.grant(event, request, slot, job)
 
     def _wait_for_notice(self, event: Delivery, slot_name: str, submitter: str) -> None:
         """The schedd may be faster than the negotiator's word to us."""
@@ -189,8 +191,8 @@ class ClaimGranting:
         else:
             self._publisher.changed(slot, urgent=True)
 
-    def _admissible(self, slot: Slot, job: ClassAd) -> Share | str:
-        """The share the job would get, or why none: things may have changed since the match."""
+    def admissible(self, slot: Slot, job: ClassAd) -> Share | str:
+        """The share that the job would get, or why none: things may have changed since the match."""
         if slot.machine.draining:
             return "the machine is being drained"
         if not self.may_be_claimed():
@@ -228,7 +230,8 @@ class ClaimGranting:
 
     # ---- granting
 
-    def _grant(self, event: Delivery, request: claim.RequestClaim, slot: Slot, job: ClassAd) -> None:
+    def grant(self, event: Delivery, request: claim.RequestClaim, slot: Slot, job: ClassAd) -> None:
+        """A claim on a free slot begins: the starter host is asked to open it, and then it is told."""
         now_s = self._turn.now_s
         rank = slot.policy.rank(job, now_s)
         realm = event.identity.realm
@@ -305,21 +308,21 @@ class ClaimGranting:
             if slot.parent is not None and not slot.machine.draining:
                 slot.machine.go(op.UNCLAIMED, self._turn.now_s)
             self._succeed(successor, slot)
-            return
-        if slot.parent is not None:
+        elif slot.parent is not None:
             self._join(slot)
+        self.claim_ended(held.claim_id)
 
     def _succeed(self, successor: Delivery, slot: Slot) -> None:
         request = successor.message
         job = ClassAd.from_bytes(request.job_ad)
         foreign_job(job, abroad(request.submitter, successor.identity.realm))
-        share = self._admissible(slot, job) if slot.machine.claimable else f"the slot is {slot.machine.state.value}"
+        share = self.admissible(slot, job) if slot.machine.claimable else f"the slot is {slot.machine.state.value}"
         if isinstance(share, str) or not self._starter.is_up:
             self._decline(successor, share if isinstance(share, str) else "the starter host is gone")
             if slot.parent is not None:
                 self._join(slot)
             return
-        self._grant(successor, request, slot, job)
+        self.grant(successor, request, slot, job)
 
     def _join(self, slot: Slot) -> None:
         parent = self._slots.join(slot, self._turn.now_s)

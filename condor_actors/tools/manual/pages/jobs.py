@@ -221,13 +221,13 @@ quotes. {JOBS}""",
 )
 NOW = Description(
     name="condor_now",
-    purpose="run a job now, in the place of another one",
-    synopsis=("[options] JOB OTHER-JOB",),
+    purpose="run a job now, in the place of others",
+    synopsis=("[options] JOB OTHER-JOB [OTHER-JOB ...]",),
     text="""Vacates OTHER-JOB, which runs, and starts JOB, which is idle, on its slot as soon as it has left, before any
 other job. Both are of one owner and of the vanilla universe, and JOB must fit the slot. OTHER-JOB becomes idle and runs
 again later. The command returns when the schedd has accepted that. Where a job finds another machine meanwhile, or the
-slot is taken back, nothing more follows; the promise ends with the schedd, too. The slots of several jobs are not
-joined: more than one OTHER-JOB is refused.""",
+slot is taken back, nothing more follows; the promise ends with the schedd, too. Of several OTHER-JOBs the slots are
+joined when all have left; they have to be parts of one partitionable slot, and JOB must fit all of them together.""",
     source="jobs.now:FLAGS",
     options={"Options": {}},
     see_also=("condor_vacate_job(1)", "condor_prio(1)"),
