@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,9 +19,12 @@ from condor_actors.classads import (
     unparse,
 )
 from condor_actors.classads.evaluation.operators import BINARY
-from condor_actors.classads.forms.any_form import FORMS, Form, iter_ads, write_ads
+from condor_actors.classads.forms.any_form import FORMS, iter_ads, write_ads
 from tests.conformance.classads.deliberate import _asks_itself
 from tests.conformance.classads.expressions import Generator
+
+if TYPE_CHECKING:
+    from condor_actors.classads.forms.any_form import Form
 
 NAMES = st.sampled_from(["a", "B", "Memory", "x_1", "is it", "parent", "true", "é"])
 TEXTS = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=20)
