@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import attrs
-from attrs.validators import in_, max_len
+from attrs.validators import in_, matches_re, max_len
 
 from condor_actors.messages.codec import FileName, message
 from condor_actors.messages.manifest import FileEntry
@@ -21,6 +21,8 @@ MOST_SIGNED = 50
 """Outputs that one question is about."""
 PERIODIC = "periodic"
 """The reason of a :class:`CheckpointRun` that the machine's or the job's policy wants."""
+RUN_ID = r"[0-9]{1,10}[.][0-9]{1,10}#[0-9]{1,18}(?:[.][0-9]{1,10})?(?:@[!-~]{1,400})?"
+"""What a run may be called: it is in logs, in environments, and in the names of actors."""
 GANG_NAME_BYTES = 200
 GANG_DATA_BYTES = 128 * 1024
 """Of one value, and of one message."""
@@ -106,7 +108,7 @@ class ActivateClaim:
     """Shadow to starter host: run this job on the claim whose secret I show.  Answer: :class:`Activated` or Refused.
 
     Attributes:
-        claim_id, secret: the claim; run_id: the run.
+        claim_id, secret: the claim; run_id: the run, ``12.0#3@schedd``, of a gang's member ``12.0#3.2@schedd``.
         job_ad: the job as the starter needs it (Cmd, Args, Env, Request*, KillSig …).
         inputs: manifest of the sandbox; the executable is in it when it is transferred.
         inputs_digest: SHA-256 of a manifest too large for a message: it is itself a blob, with all small contents
@@ -123,7 +125,7 @@ class ActivateClaim:
 
     claim_id: str
     secret: str
-    run_id: str
+    run_id: str = attrs.field(validator=matches_re(RUN_ID))
     job_ad: bytes
     inputs: tuple[FileEntry, ...] = ()
     inputs_digest: str = ""

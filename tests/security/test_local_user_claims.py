@@ -100,6 +100,48 @@ def test_he_says_things_about_her_run(pool: SharedPool, victim: str, role: str) 
     assert pool.status_of(victim) == 2
 
 
+@pytest.mark.parametrize("name", ["1.0#1@vm\n11/29/26 00:00:00 ** forged", "../../etc/cron.d/x", "", "1.0#1@a b",
+                                  "1.0#1@\0", "1.0#1@" + 100_000 * "x", "1.0", "-1.0#1@vm", "1.0#1.-2@vm"])
+def test_he_calls_a_run_what_no_schedd_calls_one(pool: SharedPool, victim: str, name: str) -> None:
+    """He has a claim and chooses the name of what he runs there."""
+    mallory = pool.mallory
+    pool.submit_as(mallory, SHORT)
+    pool.run_as(mallory, "condor_wait", "-wait", "60", "short.log")
+    unchecked = "import attrs\nattrs.validators.set_disabled(True)" + ACTIVATE.replace('"77.0#1@forged"', "name")
+    answer = pool.attack(mallory, unchecked, paths=pool.certificate(mallory),
+                         mark=str(mallory.home / "ran"), owner=mallory.name, name=name,
+                         user=f"{mallory.name}@{domain_of(pool, victim)}", **attrs.asdict(pool.idle_claim(mallory)))
+    assert answer.startswith("malformed: "), answer
+
+
+@pytest.mark.parametrize("role", ["shadow", "user"])
+def test_he_speaks_to_her_run_as_the_newer_messages_do(pool: SharedPool, victim: str, role: str) -> None:
+    """To its starter, and to the schedd, as if he were its shadow, its starter or its shadow host."""
+    run = pool.stolen(victim)
+    answers = pool.attack(pool.mallory, """
+        from condor_actors.messages.credentials import *
+        from condor_actors.messages.interactive import *
+        from condor_actors.messages.run import *
+        from condor_actors.messages.shadow_host import *
+        messages = [
+            OpenPort(run_id=run_id, shell_id="x", port=22), ChirpCall(run_id=run_id, verb="get_job_attr", path="Cmd"),
+            *(GangCall(run_id=run_id, verb=verb) for verb in GANG_CALLS), SignUploads(run_id=run_id, paths=("x",)),
+            FetchRunTokens(run_id=run_id), FetchImageLogin(run_id=run_id)]
+        with tls_client(starter_node, paths) as client:
+            result = [said(client, f"starter/{run_id}", message) for message in messages]
+        with unix_client(schedd) as client:
+            for told in (SetJobAttributes(run_id=run_id, attributes=b'Mark = "his"\\n'),
+                         NoticesWritten(notice_ids=(run_id,))):
+                client.tell("schedd", told)
+            asked = [FetchRunTokens(run_id=run_id), ChirpCall(run_id=run_id, verb="unlink", path="/etc/passwd")]
+            refused = [said(client, "schedd", message) for message in asked]
+        assert all(each.startswith("unknown-actor: ") for each in refused), refused
+    """, paths=pool.certificate(pool.mallory, role), schedd=pool.socket("schedd"), **attrs.asdict(run))
+    assert len(answers) == 13
+    assert all(answer.startswith("denied: ") for answer in answers), answers
+    assert "Mark" not in pool.jobs(victim)[0]
+
+
 def test_he_says_hello_as_her_shadow_host(pool: SharedPool, victim: str) -> None:
     """With its real id, its pid or his own, and then hangs up: he gets no orders, and nobody is killed."""
     host = next(pid for pid in pool.pids_of(pool.alice, "shadow-host"))
