@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from condor_actors.config import Config
 from condor_actors.cores.credd.services import LocalIssuer, OAuthService
 from condor_actors.daemons.credd.ticket_renewal import Renewer
+from condor_actors.machine.privilege.ownership import pool_folders
 from condor_actors.messages.credentials import KRB
 from condor_actors.wire.idtokens.private_files import read_private
 
@@ -41,7 +42,15 @@ class CreddSettings:
                    most=config.integer("CREDD_MAX_CREDENTIALS_PER_USER"),
                    renewer=Renewer(kinit=kinit, is_there=os.path.isfile(kinit) and os.access(kinit, os.X_OK),
                                    configuration=config.text("CREDD_KRB5_CONFIG") or "",
-                                   folder=config.path("RUN") / "tickets"))
+                                   folder=config.path("RUN") / "tickets", hidden=_secret_folders(config)))
+
+
+def _secret_folders(config: Config) -> tuple[str, ...]:
+    """The folders of the pool's account, and of the secrets and keys of services."""
+    files = [config.text(name) for name in config.names_like("")
+             if name == "CREDD_DATABASE" or name.endswith(("_CLIENT_SECRET_FILE", "_PRIVATE_KEY"))]
+    own = {str(folder) for folder in pool_folders(config)}
+    return tuple(sorted(own | {os.path.dirname(file) for file in files if file and os.path.isabs(file)}))
 
 
 class Services:

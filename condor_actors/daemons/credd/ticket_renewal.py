@@ -1,9 +1,11 @@
 """One renewal of a Kerberos ticket: kinit -R on a cache of its own, in a folder that is gone afterwards.
 
-Theory: it runs on a worker.  kinit sees the ticket alone, in a file that the daemons' account alone can read, and of
-the daemon's environment nothing.  A ticket that cannot be renewed now counts until its end, and is tried again at half
-of what is left of it; one that has ended is worth nothing.  What is said of a failure is kinit's last line, which names
-principals and servers and never holds a key.
+Theory: it runs on a worker.  A ticket names the realm whose server kinit asks, and a user can make one of any realm,
+so what kinit reads may be written against it.  It sees the ticket alone, in a folder of its own, of the daemon's
+environment nothing, and none of the folders with the pool's sockets, keys and other users' credentials.  A ticket that
+cannot be renewed now counts until its end, and is tried again at half of what is left of it; one that has ended is
+worth nothing.  What is said of a failure is kinit's last line, which names principals and servers and never holds a
+key.
 """
 
 from __future__ import annotations
@@ -22,11 +24,16 @@ from condor_actors.cores.credd.credentials import MOST_SECRET_BYTES, CredentialR
 from condor_actors.cores.credd.tickets import Ticket, read_cache, secret_of, stored_cache
 from condor_actors.cores.credd.token_lives import Failed, Received
 from condor_actors.daemons.credd.token_request import Answered
+from condor_actors.machine.native.programs import NativeProgramMissing
+from condor_actors.machine.run.confinement import shut_in
 
 __all__ = ["Renewer", "renew_ticket"]
 
 DEADLINE_S = 20.0
 MOST_SAID = 300
+SYSTEMS = "/etc/krb5.conf"
+LIMITS = ("as=1073741824", "core=0", "cpu=20", f"fsize={16 * MOST_SECRET_BYTES}", "nofile=256")
+"""Of kinit."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,12 +45,14 @@ class Renewer:
         is_there: whether it can be run.
         configuration: a krb5.conf; empty: the system's.
         folder: in which caches lie while they are renewed.
+        hidden: folders that kinit does not see.
     """
 
     kinit: str
     is_there: bool
     configuration: str
     folder: Path
+    hidden: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Whether tickets can be renewed at all.
@@ -65,6 +74,11 @@ class Renewer:
         if self.folder.is_symlink() or self.folder.exists():
             shutil.rmtree(self.folder)
         self.folder.mkdir(mode=0o700)
+
+    def command(self, folder: str, cache: str) -> list[str]:
+        """What renews the ticket of a cache in a folder of its own."""
+        return shut_in([self.kinit, "-R", "-c", f"FILE:{cache}"], hidden=self.hidden, shown=folder, limits=LIMITS,
+                       needed=[each for each in (self.kinit, self.configuration, SYSTEMS) if each])
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -92,7 +106,7 @@ def renew_ticket(renewer: Renewer, packed: str, now_s: float) -> Answered:
         fresh = _renewed(renewer, ticket, now_s)
     except OSError as error:
         return Answered(old, problem=f"{error.filename or renewer.kinit}: {error.strerror}")
-    except _NotRenewed as error:
+    except (NativeProgramMissing, _NotRenewed) as error:
         return Answered(old, problem=str(error))
     secret = secret_of(fresh)
     return Answered(Received(secret.token, fresh.ends_s - now_s), secret.token)
@@ -116,9 +130,9 @@ def _renewed(renewer: Renewer, ticket: Ticket, now_s: float) -> Ticket:
         with open(descriptor, "wb") as file:
             file.write(ticket.cache)
         try:
-            done = subprocess.run([renewer.kinit, "-R", "-c", f"FILE:{path}"], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=dict(renewer.environment),
-                                  cwd=folder, timeout=DEADLINE_S, start_new_session=True, check=False)
+            done = subprocess.run(renewer.command(folder, path), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, env=dict(renewer.environment), cwd=folder,
+                                  timeout=DEADLINE_S, start_new_session=True, check=False)
         except subprocess.TimeoutExpired:
             raise _NotRenewed(f"{renewer.kinit} has not ended within {DEADLINE_S:g} s") from None
         if done.returncode != 0:

@@ -22,6 +22,7 @@ the daemons behind the sockets it would be a user of this machine, who submits j
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -35,7 +36,7 @@ from condor_actors.machine.privilege.ownership import TOO_WIDE
 
 __all__ = [
     "NAMESPACES", "PARTS", "allowed_isolation", "confinement_here", "folders_of_pool", "open_files_limit", "reachable",
-    "tasks_of", "wanted_parts",
+    "shut_in", "tasks_of", "wanted_parts",
 ]
 
 PARTS = ("processes", "host_name", "system_calls", "read_only", "sandboxes")
@@ -115,6 +116,34 @@ def folders_of_pool(config: Config) -> tuple[str, ...]:
     found = [*(str(config.path(name)) for name in POOL_FOLDERS),
              *(os.path.dirname(text) for name in keys if (text := config.text(name)))]
     return tuple(dict.fromkeys(folder for folder in found if Path(folder) not in TOO_WIDE))
+
+
+def shut_in(words: Sequence[str], *, hidden: Collection[str], shown: str, needed: Collection[str],
+            limits: Sequence[str]) -> list[str]:
+    """The command line of a program that a daemon starts beside itself, with its own account, for what strangers say.
+
+    It sees none of the daemon's folders and processes, as far as the kernel allows that; where not, it has at least the
+    filter of system calls.
+
+    Args:
+        words: the program and its arguments.
+        hidden: folders; a place of the system's, and one in which something is ``needed``, is left as it is.
+        shown: the folder in one of them that is the program's own.
+        limits: of its process, as the launcher knows them.
+
+    Raises:
+        NativeProgramMissing: there is no launcher.
+    """
+    user = () if os.geteuid() == 0 else ("user",)
+    isolate = allowed_isolation((*user, "mount", "pid", "ipc", "uts"), (*user, "mount"))
+    made = [launcher_path(), "--new-session", "--death-signal", str(int(signal.SIGKILL)), "--filter", "job"]
+    for limit in limits:
+        made += ["--rlimit", limit]
+    if isolate:
+        made += ["--isolate", ",".join(isolate), "--bind", shown, shown]
+        for folder in reachable([each for each in hidden if Path(each) not in TOO_WIDE], needed):
+            made += ["--hide", folder]
+    return [*made, "--", *words]
 
 
 @lru_cache(maxsize=1)

@@ -11,12 +11,14 @@ from twisted.internet.testing import StringTransport
 
 from condor_actors.cores.credd.credentials import CredentialRefused, Secret, checked_words, name_of, read_secret
 from condor_actors.cores.credd.services import OAuthService
+from condor_actors.cores.credd.tickets import read_cache, secret_of, stored_cache
 from condor_actors.cores.credd.token_lives import Received
 from condor_actors.cores.flock_lists import MOST_POOLS, list_problem, named_pools
 from condor_actors.daemons.credd import token_request
 from condor_actors.daemons.starter.interactive.ports import PortConnection
 from condor_actors.messages.interactive import PORT_WINDOW_BYTES, PortData
 from condor_actors.services.telemetry import traces
+from tests.unit.cores.credd.test_tickets import ALICE, HEADER, TGT
 
 __all__ = ["OF_DAEMONS"]
 
@@ -41,6 +43,16 @@ def credential(data: bytes) -> None:
         assert not file.startswith(".")
     with contextlib.suppress(CredentialRefused):
         assert checked_words(checked_words(text, "scopes"), "scopes").isprintable()
+
+
+def ticket(data: bytes) -> None:
+    """A user's Kerberos cache: what is kept reads as itself, has one ticket of the owner's own realm, and no more."""
+    with contextlib.suppress(CredentialRefused):
+        kept = read_cache(data, 0.0)
+        assert read_cache(kept.cache, 0.0) == kept
+        assert stored_cache(secret_of(kept).token) == kept.cache
+        assert kept.principal.isprintable()
+        assert len(kept.cache) <= len(data)
 
 
 def oauth_answer(data: bytes) -> None:
@@ -114,6 +126,7 @@ OF_DAEMONS: dict[str, tuple[Any, ...]] = {
     "credential": (lambda: [b"abc.def", b'{"access_token": "a", "expires_in": 3600, "expires_at": 1e10}',
                             b'{"refresh_token": "r"}', b"box*a_handle", b"read write, all", b"{" + b"[" * 5_000],
                    credential),
+    "ticket": (lambda: [HEADER + ALICE + TGT, b"\5\4\0\0" + ALICE + TGT + TGT], ticket),
     "oauth_answer": (lambda: [b'200\n{"access_token": "a", "expires_in": 3600, "refresh_token": "b"}',
                               b'400\n{"error": "invalid_grant"}', b'200\n{"access_token": "a", "expires_in": "60"}',
                               b"500\n<html>", b"200\n" + b"[" * 5_000], oauth_answer),

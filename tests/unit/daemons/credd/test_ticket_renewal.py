@@ -11,6 +11,7 @@ from condor_actors.cores.credd.tickets import read_cache, secret_of
 from condor_actors.cores.credd.token_lives import Failed, Received
 from condor_actors.daemons.credd import ticket_renewal
 from condor_actors.daemons.credd.ticket_renewal import Renewer, renew_ticket
+from condor_actors.machine.run.confinement import PARTS, confinement_here
 from tests.unit.cores.credd.test_tickets import ALICE, HEADER, REALM, TGT, entry, principal
 
 OLD = secret_of(read_cache(HEADER + ALICE + TGT, 150.0)).token
@@ -20,7 +21,8 @@ def renewer(folder: Path, script: str) -> Renewer:
     program = folder / "kinit"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    made = Renewer(kinit=str(program), is_there=True, configuration="/some/krb5.conf", folder=folder / "tickets")
+    made = Renewer(kinit=str(program), is_there=True, configuration="/some/krb5.conf", folder=folder / "tickets",
+                   hidden=(str(folder / "keys"), str(folder / "tickets"), str(folder)))
     made.clear()
     return made
 
@@ -41,6 +43,24 @@ def test_a_renewed_ticket_takes_the_place_of_the_old_one(tmp_path: Path) -> None
     assert {line.partition("=")[0] for line in said} <= {"PATH", "LC_ALL", "KRB5_CONFIG", "PWD", "700"}
     assert "KRB5_CONFIG=/some/krb5.conf" in said
     assert left_in(tmp_path) == []
+
+
+@pytest.mark.skipif(bool(set(PARTS) - set(confinement_here(frozenset(PARTS)))), reason="this kernel shuts nothing in")
+def test_what_a_server_of_a_users_choice_could_make_of_it_sees_nothing_of_the_daemons(tmp_path: Path) -> None:
+    """A user makes a ticket of any realm: the server that is asked, and what it answers, may be the user's own."""
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "host.key").write_text("a key of the pool")
+    answer = renew_ticket(renewer(tmp_path, f"""
+        cat {tmp_path}/keys/host.key
+        echo changed > {tmp_path}/keys/new
+        filter=$(sed -n 's/^Seccomp:[^0-9]*//p' /proc/self/status)
+        processes=$(ls -d /proc/[0-9]* | wc -l)
+        echo "$(ls {tmp_path}/keys | wc -l) keys, $(ls .. | wc -l) ticket, filter $filter, $processes processes" >&2
+        exit 1"""), OLD, 160.0)
+    seen, filtered, processes = answer.problem.rsplit(", ", 2)
+    assert (seen, filtered) == ("0 keys, 1 ticket", "filter 2"), answer.problem
+    assert int(processes.split()[0]) < 8
+    assert [path.name for path in (tmp_path / "keys").iterdir()] == ["host.key"]
 
 
 def test_before_half_of_its_life_nothing_is_run(tmp_path: Path) -> None:
