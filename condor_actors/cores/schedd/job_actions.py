@@ -85,6 +85,9 @@ class RunStopper(Protocol):
     def resume(self, job: Job) -> None:
         """Thaw it."""
 
+    def asked(self, job: Job) -> JobStatus | None:
+        """The status to which the last of these two leads; None: its run was asked neither."""
+
     def checkpoint(self, job: Job, reason: str) -> None:
         """Have it take a checkpoint."""
 
@@ -168,7 +171,7 @@ class JobActions:
         table = ACTIONS[message.action]
 
         def act(job: Job) -> ActionResult:
-            result, step = table[job.status]
+            result, step = table[self._standing(job, message.action)]
             if step is Step.CHECKPOINT and job.ad.find("jobuniverse") != Universe.STANDARD:
                 return ActionResult.BAD_STATUS
             if step in (Step.SUSPEND, Step.CONTINUE) and job.ad.find("jobuniverse") == Universe.GRID:
@@ -192,6 +195,12 @@ class JobActions:
         rest.steps = chain(self._each(rest, message.ids, act, on_cluster),
                            self._matching(rest, constraint, act, on_cluster))
         self.go_on(rest)
+
+    def _standing(self, job: Job, action: JobAction) -> JobStatus:
+        """The status in which it is acted on: a run that was just asked for the opposite is about to get there."""
+        asked = self._runs.asked(job) if job.status in (JobStatus.RUNNING, JobStatus.SUSPENDED) else None
+        opposite = {JobAction.SUSPEND: JobStatus.RUNNING, JobAction.CONTINUE: JobStatus.SUSPENDED}.get(action)
+        return asked if asked is not None and asked is opposite else job.status
 
     @staticmethod
     def _reason(message: ActOnJobs, user: str) -> str:

@@ -2,7 +2,8 @@
 
 Theory: ``JobStatus`` is what tools show; the table below is total over status × action.  A running job keeps its run
 until the shadow has reported its end, so an action on it sets the new status at once and asks the run to stop; what
-the run then reports is read in the light of that status.
+the run then reports is read in the light of that status.  Only suspend and continue leave the status to the run; one of
+them that follows the other at once is read as if the other had happened.
 
 ===================  ======= ======= ======= ========= ======= ============ =========
 action               idle    running removed completed held    transferring suspended

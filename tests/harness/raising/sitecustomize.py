@@ -1,6 +1,6 @@
 """Makes daemons of a real pool raise where a test says so; Python imports this when its folder is in PYTHONPATH.
 
-``$RAISE_ORDERS/<daemon>.<anything>`` is an order to a daemon: ``module:Class.method`` raises once when it is called,
+``$RAISE_ORDERS/<daemon>.order`` is an order to a daemon: ``module:Class.method`` raises once when it is called,
 ``turn <actor> before`` (or ``after``) has the next turn of an actor whose name begins so raise, ``edge`` the next
 function that waits for a commit.  An order that was carried out is removed.
 """
@@ -37,7 +37,7 @@ def _carried_out(path):
 
 def _orders():
     for name in os.listdir(FOLDER):
-        if name.partition(".")[0] in sys.argv[1:2] and not name.endswith(".taken"):
+        if name.partition(".")[0] in sys.argv[1:2] and name.endswith(".order"):  # not one that is being written
             path = os.path.join(FOLDER, name)
             with open(path) as stream:
                 text = stream.read().strip()

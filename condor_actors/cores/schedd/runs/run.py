@@ -7,7 +7,7 @@ import attrs
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.gangs.gang import Gang
 from condor_actors.cores.schedd.queued_job import Job
-from condor_actors.messages.run import StopRun
+from condor_actors.messages.run import ContinueRun, StopRun, SuspendRun
 
 __all__ = ["Run"]
 
@@ -26,6 +26,8 @@ class Run:
     began_s: float
     stop: StopRun | None = None
     """It is to end, which a host that takes it up may not have heard."""
+    asked: SuspendRun | ContinueRun | None = None
+    """What its user asked for last, to stand still or to go on; it may not have happened yet."""
     recorded: bool = False
     node: int = 0
     gang: Gang | None = None

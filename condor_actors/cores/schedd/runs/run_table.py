@@ -187,12 +187,19 @@ class RunTable:
     def suspend(self, job: Job) -> None:
         """Freeze it."""
         for run in self._runs_of(job):
-            self._hosts.tell(run.owner, SuspendRun(run_id=run.run_id))
+            run.asked = SuspendRun(run_id=run.run_id)
+            self._hosts.tell(run.owner, run.asked)
 
     def resume(self, job: Job) -> None:
         """Thaw it."""
         for run in self._runs_of(job):
-            self._hosts.tell(run.owner, ContinueRun(run_id=run.run_id))
+            run.asked = ContinueRun(run_id=run.run_id)
+            self._hosts.tell(run.owner, run.asked)
+
+    def asked(self, job: Job) -> JobStatus | None:
+        """The status to which the last :meth:`suspend` or :meth:`resume` of its run leads."""
+        last = next((run.asked for run in self._runs_of(job)), None)
+        return None if last is None else JobStatus.SUSPENDED if isinstance(last, SuspendRun) else JobStatus.RUNNING
 
     def updated(self, message: RunUpdated, owner: str) -> None:
         """A shadow reports."""
@@ -388,6 +395,8 @@ class RunTable:
                 for run in self._runs_of(job):
                     if run.stop is not None:
                         self._hosts.tell(owner, run.stop)
+                    elif run.asked is not None and self.asked(job) is not job.status:
+                        self._hosts.tell(owner, run.asked)
         self.give_orders({owner: self._notices.again(owner)})
 
     def orphans(self) -> list[str]:
