@@ -23,7 +23,7 @@ from hypothesis import settings
 from tests.harness.processor_time import TIME, table
 from tests.harness.schedule import SlowFirst, in_order, need_of
 from tests.harness.turns import Turns
-from tests.pool_fixture import PersonalPool, fresh_folder
+from tests.pool_fixture import LIVING, PersonalPool, fresh_folder
 
 settings.register_profile("steady", deadline=None, derandomize=not os.environ.get("CONDOR_NEW_EXAMPLES"))
 settings.load_profile("steady")
@@ -131,6 +131,17 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             if callable(logs):
                 report.sections.append((f"logs of {name}", str(logs(LOG_LINES))))
     return report
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_pool_outlives_its_module() -> Iterator[None]:
+    """A fixture that fails after it has started a pool leaves it running, beside the tests of all other modules."""
+    yield
+    forgotten = [pool for pool in LIVING if pool.processes()]
+    LIVING.clear()
+    for pool in forgotten:
+        pool.end_forgotten()
+    assert not forgotten, f"nobody stopped the pools in {[str(pool.folder) for pool in forgotten]}; they were killed"
 
 
 @pytest.fixture(scope="module")

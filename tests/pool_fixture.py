@@ -18,11 +18,14 @@ from typing import Any
 import pytest
 
 from condor_actors.messages.codes import JobStatus
+from tests.harness.proc_files import command_lines, proc_file
 from tests.harness.processor_time import TIME, of_processes
 from tests.harness.queue_looks import ads_of
 
 BIN = Path(sys.prefix) / "bin"
 DEADLINE_S = 90.0
+LIVING: set[PersonalPool] = set()
+"""Pools that were started and not stopped."""
 UNMEASURED = "RUNBENCHMARKS = False\n"
 """Of machines in tests that do not say otherwise: to measure one takes a quarter of what its pool takes to start."""
 
@@ -198,10 +201,15 @@ class PersonalPool(Host):
         extra = folder / "extra.config"
         extra.write_text(f"DAEMON_LIST = {daemons}\n{UNMEASURED}{config}")
         arguments += ["--config", str(extra)]
-        self.run("condor_personal", *arguments)
-        for line in self.run("condor_personal", "env", "--dir", str(self.dir)).splitlines():
-            name, _, value = line.removeprefix("export ").partition("=")
-            self.environment[name.strip()] = shlex.split(value.rstrip(";"))[0]
+        LIVING.add(self)
+        try:
+            self.run("condor_personal", *arguments)
+            for line in self.run("condor_personal", "env", "--dir", str(self.dir)).splitlines():
+                name, _, value = line.removeprefix("export ").partition("=")
+                self.environment[name.strip()] = shlex.split(value.rstrip(";"))[0]
+        except BaseException:  # nobody gets hold of the pool, so nobody stops it
+            self.end_forgotten()
+            raise
 
     def daemons(self) -> dict[str, int]:
         """Name and process id of the living daemons of this pool, hosts included."""
@@ -216,15 +224,9 @@ class PersonalPool(Host):
     def processes(self) -> dict[int, str]:
         """Every process whose command line or environment names this pool's folder."""
         found = {}
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                continue
-            try:
-                command, environment = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if command and os.fsencode(f"{self.dir}") in command + environment:
-                found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace").strip()
+        for pid, command in command_lines():
+            if command and pid != os.getpid() and os.fsencode(f"{self.dir}") in command + proc_file(pid, "environ"):
+                found[pid] = command.replace(b"\0", b" ").decode(errors="replace").strip()
         return found
 
     def kill(self, daemon: str, number: int = signal.SIGKILL) -> int:
@@ -245,6 +247,12 @@ class PersonalPool(Host):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    def end_forgotten(self) -> None:
+        """Of one that nobody stops any more: kill it."""
+        LIVING.discard(self)
+        self.power_off()
+        until(lambda: not self.processes(), "the end of what was killed")
+
     def until_restarted(self, daemon: str, old_pid: int, deadline_s: float = DEADLINE_S) -> None:
         """Until the daemon runs as another process."""
         until(lambda: self.daemons().get(daemon) not in (None, old_pid), f"{daemon} started again", deadline_s)
@@ -253,6 +261,7 @@ class PersonalPool(Host):
         """Stop the pool; nothing of it may live on."""
         TIME.add(of_processes(self.processes()))
         self.run("condor_personal", "stop", "--dir", str(self.dir))
+        LIVING.discard(self)
         left = self.processes()
         for pid in left:
             os.kill(pid, signal.SIGKILL)

@@ -6,11 +6,11 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from tests.harness.mixed_jobs import Batch
 from tests.harness.namespaces import Machine, Wire
+from tests.harness.proc_files import command_lines, proc_file, process_ids
 from tests.pool_fixture import Host
 
 __all__ = ["left_over", "tracebacks", "wrong_history"]
@@ -87,21 +87,18 @@ def _spooled(machine: Machine) -> list[str]:
 
 def _processes(folder: str, marks: tuple[str, ...]) -> list[str]:
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if folder in command and any(mark in command for mark in marks) and int(path.parts[2]) != os.getpid():
-                found.append(f"{path.parts[2]} {command}")
+    for pid, line in command_lines():
+        command = line.replace(b"\0", b" ").decode(errors="replace")
+        if folder in command and any(mark in command for mark in marks) and pid != os.getpid():
+            found.append(f"{pid} {command}")
     return found
 
 
 def _mounts(folder: str) -> list[str]:
     """Mounts below the folder, in any process's view of the files."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/mountinfo"):
-        with suppress(OSError):
-            found |= {line.split()[4] for line in path.read_text(errors="replace").splitlines() if f" {folder}" in line}
-    return sorted(found)
+    lines = (line for pid in process_ids()
+             for line in proc_file(pid, "mountinfo").decode(errors="replace").splitlines())
+    return sorted({line.split()[4] for line in lines if f" {folder}" in line})
 
 
 def _cgroups(folder: str) -> list[str]:

@@ -11,9 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from tests.harness.namespaces import Machine
+from tests.harness.proc_files import proc_file
 
 __all__ = ["Trouble", "daemons_of"]
 
@@ -30,10 +30,9 @@ def daemons_of(machine: Machine) -> list[tuple[str, int]]:
     """Name and process id of every daemon that runs there, shadow and starter hosts included."""
     found = []
     for pid in machine.pids():
-        with suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-            if "condor_actors.services" in words:
-                found.append((words[words.index("condor_actors.services") + 1], pid))
+        words = proc_file(pid, "cmdline").decode(errors="replace").split("\0")
+        if "condor_actors.services" in words:
+            found.append((words[words.index("condor_actors.services") + 1], pid))
     return found
 
 

@@ -9,11 +9,11 @@ import random
 import signal
 import socket
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.harness.proc_files import command_lines
 from tests.pool_fixture import PersonalPool, open_to_jobs, until
 
 WITNESS = """#!/bin/sh
@@ -48,14 +48,9 @@ def lines(here: Path, word: str) -> Counter[str]:
     return Counter(line.split()[1] for line in text.splitlines() if line.startswith(word))
 
 
-def programs(here: Path) -> set[str]:
+def programs(here: Path) -> set[int]:
     """The processes of the witnesses, by this machine's numbers: their own mean nothing outside."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            if str(here).encode() in path.read_bytes():
-                found.add(path.parts[2])
-    return found
+    return {pid for pid, line in command_lines() if str(here).encode() in line}
 
 
 def until_begun(here: Path, count: int) -> None:

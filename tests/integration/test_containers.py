@@ -15,6 +15,7 @@ import zstandard
 from condor_actors.machine.containers.probe import containers_work
 from tests.harness.forwarded_ports import forwarded
 from tests.harness.images import docker_archive, root_folder, rootfs_tar
+from tests.harness.proc_files import command_lines
 from tests.harness.sif import sif, squashfs
 from tests.harness.user_pool import UserPool, user_pool
 from tests.pool_fixture import PersonalPool, fresh_folder, until
@@ -206,19 +207,12 @@ def test_a_starter_host_that_is_killed_leaves_nothing(pool: PersonalPool, image:
     pool.kill("starter-host")
 
     def sleepers() -> int:
-        return sum("sleep 1234" in text for text in map(_command, Path("/proc").glob("[0-9]*")))
+        return sum(b"sleep 1234" in line.replace(b"\0", b" ") for _, line in command_lines())
 
     until(lambda: pool.status_of(f"{cluster}.0") != 2 or sleepers() <= 4, "the end of the first run")
     pool.run("condor_rm", f"{cluster}.0")
     until(lambda: sleepers() == 0, "no process of the job")
     until(lambda: not pool.scratch(), "an empty EXECUTE")
-
-
-def _command(process: Path) -> str:
-    try:
-        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def test_the_machines_say_that_they_can(pool: PersonalPool) -> None:

@@ -8,11 +8,11 @@ import pwd
 import signal
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire, a_wire
+from tests.harness.proc_files import proc_file
 from tests.pool_fixture import until
 
 pytestmark = NEED_NAMESPACES
@@ -160,10 +160,7 @@ def test_jobs_that_name_no_pool_stay_at_home_where_that_is_set(pools: tuple[Mach
 
 def cmdline(pid: int) -> str:
     """A process's command line; empty when it is gone."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
+    return proc_file(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")
 
 
 def test_a_pool_that_is_trusted_no_longer_loses_its_machines(pools: tuple[Machine, Machine]) -> None:

@@ -14,13 +14,26 @@ NO_REPORTS = "STARTER_INITIAL_UPDATE_INTERVAL = 3600\nSTARTER_UPDATE_INTERVAL = 
 
 
 @pytest.fixture(scope="module")
-def small_disk() -> Iterator[PersonalPool]:
-    """A pool of two slots whose jobs' disk is a file system of its own, of 64 MB."""
-    with fresh_folder() as folder, small_file_system("64m") as disk:
+def disk() -> Iterator[Path]:
+    """A file system of 64 MB."""
+    with small_file_system("64m") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def small_disk(disk: Path) -> Iterator[PersonalPool]:
+    """A pool of two slots whose jobs' disk that is."""
+    with fresh_folder() as folder:
         made = PersonalPool(folder, slots=2, config=(
             f"EXECUTE = {disk}/execute\nSTARTD_ENFORCE_DISK_LIMITS = True\n{NO_REPORTS}"))
         yield made
         made.stop()
+
+
+@pytest.fixture(autouse=True)
+def room(disk: Path) -> None:
+    """A job is held before its files are gone, which may be all the room that the next test's job needs."""
+    until(lambda: not list((disk / "execute").glob("dir_*")), "the files of the jobs before are gone")
 
 
 def script(pool: PersonalPool, name: str, text: str) -> str:
@@ -42,7 +55,7 @@ def held_for_disk(pool: PersonalPool, cluster: int) -> str:
     pool.until_status(f"{cluster}.0", 5)
     (job,) = pool.jobs(str(cluster))
     assert (job["HoldReasonCode"], job["HoldReasonSubCode"]) == (34, 104), job["HoldReason"]
-    assert job["DiskUsage"] > 8 << 10
+    assert job["DiskUsage"] > 8 << 10, "it may have been looked at while it wrote: more is not certain"
     return str(job["HoldReason"])
 
 
@@ -89,4 +102,4 @@ def test_a_job_that_fills_a_deleted_file_is_held_with_the_numbers(small_disk: Pe
     cluster = small_disk.submit(f"output = {name}.out\n" + script(small_disk, name, text))
     assert "MB of disk on slot" in held_for_disk(small_disk, cluster)
     (job,) = small_disk.jobs(str(cluster))
-    assert job["DiskUsage"] > 32 << 10
+    assert job["DiskUsage"] < 48 << 10, "a file counts once, however many descriptors lead to it"

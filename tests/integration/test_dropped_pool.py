@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.harness.images import packed, root_folder, rootfs_tar
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, a_wire
+from tests.harness.proc_files import proc_file
 from tests.harness.readable_python import python_for_all
 from tests.harness.registry import Hostile, hostile_registry, made_image
 from tests.harness.root_helper import POOL, status_of
@@ -163,13 +164,12 @@ def of_root(pool: Dropped) -> list[tuple[str, dict[str, str]]]:
     found, seen = [], set()
     for machine in (pool.manager, pool.submit, pool.execute):
         for pid in machine.pids():
-            try:
-                words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-            except (FileNotFoundError, ProcessLookupError):  # one that looked a name up for condor_root has ended
+            words = proc_file(pid, "cmdline").decode().split("\0")
+            if words == [""]:  # one that looked a name up for condor_root has ended
                 continue
             at = words.index("condor_actors.services") + 1 if "condor_actors.services" in words else 0
             name, *more = words[at:] if at else ["master"]
-            if name == "fork-server" and "master" in Path(f"/proc/{more[0]}/cmdline").read_text().split("\0"):
+            if name == "fork-server" and "master" in proc_file(more[0], "cmdline").decode().split("\0"):
                 name = "master"
             if name == "master" or words[0].endswith("condor_root"):
                 continue
@@ -333,7 +333,7 @@ def test_an_image_of_a_registry_is_fetched_by_her_account_and_nothing_of_one_tha
         (folder,) = (pool.execute.dir / "execute").glob("dir_*")
         assert {path.stat().st_uid for path in (folder / ".condor_image").iterdir()} == {alice.person.uid}
         (host,) = (pid for pid in pool.execute.pids()
-                   if b"condor_actors.services\0starter-host\0--startd" in Path(f"/proc/{pid}/cmdline").read_bytes()
+                   if b"condor_actors.services\0starter-host\0--startd" in proc_file(pid, "cmdline")
                    and status_of(pid)["Uid"].split()[0] != "0")
         os.kill(host, signal.SIGKILL)
         until(lambda: registry.count(last) == 2, "the next run")

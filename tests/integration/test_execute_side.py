@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.run.run_host import RunHost
+from tests.harness.proc_files import command_lines
 from tests.pool_fixture import PersonalPool, until
 
 SCRIPT = """
@@ -46,9 +47,8 @@ def hold_of(pool: PersonalPool, cluster: int) -> tuple[int, str]:
 
 def sleepers() -> list[str]:
     """What lives of the programs of ``ESCAPES``; their own numbers for themselves say nothing here."""
-    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     ends = tuple(b"\0%d\0" % seconds for seconds in range(1001, 1005))
-    return [line.decode() for line in lines if line.endswith(ends)]
+    return [line.decode() for _, line in command_lines() if line.endswith(ends)]
 
 
 ESCAPES = """

@@ -24,6 +24,7 @@ import attrs
 import pytest
 
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire
+from tests.harness.proc_files import proc_file
 from tests.harness.standard_jobs import NEED_RUNTIME, Job
 from tests.pool_fixture import open_to_jobs, until
 
@@ -108,11 +109,8 @@ class Owner:
         """What of jobs is on the machine: processes, files, control groups (which hold their memory)."""
         processes = []
         for pid in self.machine.pids():
-            try:
-                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:  # it has ended since
-                continue
-            if "condor_actors.services" not in command:
+            command = proc_file(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")
+            if command and "condor_actors.services" not in command:
                 processes.append(command)
         name = str(self.machine.dir / "execute").strip("/").replace("/", "_")
         groups = [*glob.glob(f"/sys/fs/cgroup/condor/{name}/*/"), *glob.glob(f"/sys/fs/cgroup/*/condor/{name}/*/")]

@@ -9,12 +9,14 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from condor_actors.tools.lib.personal_setup import PersonalFiles
+from tests.harness.proc_files import proc_file
 from tests.integration.masters import tool, until_gone
-from tests.pool_fixture import PersonalPool, fresh_folder
+from tests.pool_fixture import PersonalPool, ToolFailed, fresh_folder
 
 NOWHERE = Path("/nonexistent/condor_config")
 
@@ -184,3 +186,24 @@ def test_daemons_find_their_modules_loaded(monkeypatch: pytest.MonkeyPatch) -> N
         loaded = [line.rpartition("|")[2].strip() for line in lines]
         assert "twisted.internet.reactor" in loaded, name
         assert len(loaded) < 40, (name, loaded)
+
+
+class Unfinished(PersonalPool):
+    """A pool whose daemons run, and which fails on the last step of being made."""
+
+    began: dict[int, str]
+
+    def run(self, *command: str, **how: Any) -> str:
+        """As ever, but for what comes after the start."""
+        if command[1] == "env":
+            type(self).began = self.processes()
+            raise ToolFailed("env")
+        return super().run(*command, **how)
+
+
+def test_a_pool_of_the_tests_that_cannot_be_made_leaves_nothing_running() -> None:
+    with fresh_folder() as folder:
+        with pytest.raises(ToolFailed, match="env"):
+            Unfinished(folder, slots=1)
+        assert len(Unfinished.began) > 4
+        assert not [pid for pid in Unfinished.began if proc_file(pid, "cmdline")]

@@ -18,6 +18,7 @@ import pytest
 
 from condor_actors.machine.containers.probe import containers_work
 from tests.harness.images import packed, root_folder
+from tests.harness.proc_files import command_lines, proc_file
 from tests.harness.registry import Hostile, Image, hostile_registry, made_image, push, real_registry
 from tests.harness.registry_logins import PASSWORD, USER, logins, token_server
 from tests.harness.sif import sif, squashfs
@@ -269,15 +270,8 @@ def test_killed_while_it_fetches_nothing_is_left_and_the_job_runs_again(
 
 def pullers(pool: PersonalPool) -> list[int]:
     """Processes of this pool that fetch images."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if b"condor_actors.machine.containers.pull'" in (process / "cmdline").read_bytes() and (
-                    str(pool.folder).encode() in (process / "environ").read_bytes()):
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
+    return [pid for pid, line in command_lines() if b"condor_actors.machine.containers.pull'" in line
+            and str(pool.folder).encode() in proc_file(pid, "environ")]
 
 
 def test_the_machines_say_that_they_fetch(pool: PersonalPool) -> None:

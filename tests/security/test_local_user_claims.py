@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from tests.harness.proc_files import proc_file
 from tests.pool_fixture import until
 from tests.security.local_users import NEED_USERS, SharedPool, a_shared_pool
 
@@ -175,11 +176,7 @@ def test_host_ids_and_secrets_are_in_no_process_list(pool: SharedPool, victim: s
     """What everybody can read of a process tells neither the id of a host nor the secret of a claim."""
     run = pool.stolen(victim)
     for pid, command in pool.processes().items():
-        try:
-            environ = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
-        except FileNotFoundError:
-            continue
-        for entry in environ.split("\0"):
+        for entry in proc_file(pid, "environ").decode(errors="replace").split("\0"):
             if entry.startswith("_CONDOR_SHADOW_HOST_ID="):
                 assert entry.partition("=")[2] not in command
         assert run.secret not in command

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.privilege.secret_memory import keep_out_of_dumps
-from tests.harness.proc_files import command_lines
+from tests.harness.proc_files import command_lines, proc_file
 from tests.harness.what_is_secret import HOLD_SECRETS, leaks, secrets_below
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
@@ -84,13 +84,10 @@ def test_nothing_written_shown_or_passed_on_has_a_secret(busy: PersonalPool) -> 
         for path in top.rglob("*"):
             if path.is_file() and not HOLD_SECRETS.search(str(path)):
                 places[str(path)] = path.read_bytes()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            places[str(path)] = path.read_bytes()
-            if str(busy.dir).encode() in places[str(path)] or b"condor" in places[str(path)]:
-                places[str(path.with_name("environ"))] = path.with_name("environ").read_bytes()
-        except OSError:
-            continue
+    for pid, line in command_lines():
+        places[f"command line of {pid}"] = line
+        if str(busy.dir).encode() in line or b"condor" in line:
+            places[f"environment of {pid}"] = proc_file(pid, "environ")
     for command in (("condor_status", "-l"), ("condor_status", "-any", "-l"), ("condor_config_val", "-dump"),
                     ("condor_who",), ("condor_userprio", "-all")):
         places[" ".join(command)] = busy.tool(*command).stdout.encode()

@@ -22,6 +22,7 @@ from condor_actors.machine.run.users import Account
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.references.urls import shown_url, travels_as_url
 from condor_actors.transfer.manifest import BadManifest, check_manifest
+from tests.harness.proc_files import open_files, proc_file, process_ids
 from tests.pool_fixture import PersonalPool, fresh_folder
 
 STRANGER = Account("stranger", 54321, 54321, "/", (54321,))
@@ -38,20 +39,13 @@ class Seen:
     environments: list[bytes] = attrs.field(factory=list)
 
 
-def clients(port: int) -> tuple[int, list[str]]:
+def clients(port: int) -> tuple[int, list[int]]:
     """The user, and the processes, that have a connection from this local port."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         words = line.split()
         if words[1].endswith(f":{port:04X}"):
             inode = words[9]
-            holders = []
-            for fd in Path("/proc").glob("[0-9]*/fd/*"):
-                try:
-                    if os.readlink(fd) == f"socket:[{inode}]":
-                        holders.append(fd.parts[2])
-                except OSError:
-                    continue
-            return int(words[7]), holders
+            return int(words[7]), [pid for pid in process_ids() if f"socket:[{inode}]" in open_files(pid)]
     return -1, []
 
 
@@ -65,8 +59,8 @@ def server() -> Iterator[tuple[str, Seen]]:
             uid, holders = clients(self.client_address[1])
             seen.uids.append(uid)
             for pid in holders:
-                seen.words.append(Path(f"/proc/{pid}/cmdline").read_bytes())
-                seen.environments.append(Path(f"/proc/{pid}/environ").read_bytes())
+                seen.words.append(proc_file(pid, "cmdline"))
+                seen.environments.append(proc_file(pid, "environ"))
             if self.path.startswith("/to/"):
                 self.send_response(302)
                 self.send_header("Location", self.path.removeprefix("/to/").partition("?")[0])
