@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .chain import end_of_test
+from tests.native.chain import end_of_test
 
 SOURCES = Path(__file__).parent / "programs"
 DEADLINE_S = 120

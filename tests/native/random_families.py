@@ -16,7 +16,7 @@ from pathlib import Path
 
 import attrs
 
-from .chain import Chain, Stuck, end_of_test
+from tests.native.chain import Chain, Stuck, end_of_test
 
 SOURCE = Path(__file__).parent / "programs" / "random_family.c"
 STEPS, REST_MS, MOST_MOVES, PAUSE_S = 6, 20, 15, 0.08

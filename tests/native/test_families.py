@@ -15,9 +15,8 @@ from condor_actors.machine.native.image import verify_image
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL
-
-from .chain import DEADLINE_S, Chain, at_end_of_test, end_family
-from .conftest import Compile, tool
+from tests.native.chain import DEADLINE_S, Chain, at_end_of_test, end_family
+from tests.native.conftest import Compile, tool
 
 FAMILIES = {
     "a parent that waits for one child": (

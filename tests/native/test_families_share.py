@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .chain import Chain, moved_life
-from .conftest import Compile, finished, tool
+from tests.native.chain import Chain, moved_life
+from tests.native.conftest import Compile, finished, tool
 
 WRITERS = """
 import sqlite3, subprocess, sys

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from . import guards
+from tests.native import guards
 
 NATIVE = Path(__file__).parents[2] / "native"
 PROGRAMS = ("runtime", "shadow", "launcher", "root")

@@ -15,8 +15,7 @@ import pytest
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind, ShadowHost, Task
-
-from .chain import at_end_of_test, end_family
+from tests.native.chain import at_end_of_test, end_family
 
 DEADLINE_S = 120
 CONTROL = struct.Struct("<IIq")

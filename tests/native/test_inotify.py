@@ -12,9 +12,8 @@ import pytest
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
-
-from .chain import DEADLINE_S, MOVED, Chain
-from .conftest import Compile, finished, tool
+from tests.native.chain import DEADLINE_S, MOVED, Chain
+from tests.native.conftest import Compile, finished, tool
 
 MODIFY, ATTRIB, DELETE_SELF, OVERFLOW, IGNORED = 0x2, 0x4, 0x400, 0x4000, 0x8000
 FOLLOWED = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .conftest import finished, tool
+from tests.native.conftest import finished, tool
 
 PROGRAM = """
 import errno, os

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .chain import Chain
-from .conftest import Compile
+from tests.native.chain import Chain
+from tests.native.conftest import Compile
 
 
 @pytest.mark.parametrize(("pause_ms", "moves"), [(0, 0), (15, 8)])

@@ -9,9 +9,8 @@ import pytest
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
-
-from .chain import DEADLINE_S, Chain
-from .conftest import Compile
+from tests.native.chain import DEADLINE_S, Chain
+from tests.native.conftest import Compile
 
 STEP_MS = "15"
 

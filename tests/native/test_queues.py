@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from .chain import Chain
-from .conftest import Compile, finished, tool
-from .test_conformance import AWAY, NATIVE, run
+from tests.native.chain import Chain
+from tests.native.conftest import Compile, finished, tool
+from tests.native.test_conformance import AWAY, NATIVE, run
 
 
 @pytest.mark.parametrize("program", ["queues", "segments"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Compile, finished, tool
+from tests.native.conftest import Compile, finished, tool
 
 ROUNDS = 40
 

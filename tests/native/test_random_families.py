@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Compile
-from .random_families import one_family
+from tests.native.conftest import Compile
+from tests.native.random_families import one_family
 
 
 @pytest.mark.parametrize("seed", [2, 5, 7, 13])

@@ -13,11 +13,10 @@ import pytest
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
-
-from .chain import DEADLINE_S, MOVED, Chain
-from .conftest import Compile, finished, tool
-from .test_open_files_moved import may_lock
-from .test_standalone import checkpoint, line, running
+from tests.native.chain import DEADLINE_S, MOVED, Chain
+from tests.native.conftest import Compile, finished, tool
+from tests.native.test_open_files_moved import may_lock
+from tests.native.test_standalone import checkpoint, line, running
 
 NEWER_MAGIC, OLDER_MAGIC = b"CDSG", b"CDSF"  # of what an image says of open files
 

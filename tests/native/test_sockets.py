@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .chain import Chain
-from .conftest import Compile, finished, tool
+from tests.native.chain import Chain
+from tests.native.conftest import Compile, finished, tool
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -24,9 +24,10 @@ ROOT = Path(__file__).parents[3]
 class Outcome:
     """What a campaign found.
 
-    :ivar compared: seeds compared.
-    :ivar crashed: seeds on which the other engine died.
-    :ivar differences: all differences.
+    Attributes:
+        compared: seeds compared.
+        crashed: seeds on which the other engine died.
+        differences: all differences.
     """
 
     compared: int
