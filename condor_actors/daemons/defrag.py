@@ -15,15 +15,16 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.defrag import Defrag, DefragSettings, Order
-from condor_actors.daemons.advertiser import COLLECTOR
+from condor_actors.daemons.collector_query import query_ads
 from condor_actors.messages.admin import CancelDrain, Drain
-from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
+from condor_actors.messages.advertise import AdKind, QueryAds
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Refused, TimerFired
 
 __all__ = ["DefragDaemon", "defrag_settings", "make_daemon"]
 
 ASK_S = 30.0
 REASON = "defragmentation"
+PARTITIONABLE = QueryAds(ad_kind=AdKind.SLOT, constraint="PartitionableSlot =?= True")
 
 
 def defrag_settings(config: Config) -> DefragSettings:
@@ -40,7 +41,6 @@ class DefragActor(Actor):
     def __init__(self, daemon: DefragDaemon) -> None:
         self.daemon = daemon
         self.core = Defrag(daemon.settings)
-        self._ads: list[ClassAd] = []
 
     def started(self) -> None:
         """Look soon."""
@@ -51,29 +51,12 @@ class DefragActor(Actor):
         if isinstance(delivery.message, TimerFired):
             self.core.settings = self.daemon.settings
             self.context.set_timer("look", self.daemon.settings.interval_s)
-            self._ads = []
-            self._ask(0, "")
+            query_ads(self.context, self.daemon.collectors, PARTITIONABLE, timeout_s=ASK_S, then=self._plan,
+                      failed=lambda why: self.context.log.warn("no slots from the collector: {why}", why=why))
 
-    def _ask(self, number: int, cursor: str) -> None:
-        """The next page of slots, of the first collector that answers."""
-        question = QueryAds(ad_kind=AdKind.SLOT, constraint="PartitionableSlot =?= True", cursor=cursor)
-        to = Address(self.daemon.collectors[number], COLLECTOR)
-        self.context.ask(to, question, timeout_s=ASK_S, then=lambda answer: self._page(answer, number))
-
-    def _page(self, answer: Delivery, number: int) -> None:
-        page = answer.message
-        if not isinstance(page, AdsPage):
-            if number + 1 < len(self.daemon.collectors):
-                self._ads = []
-                self._ask(number + 1, "")
-            else:
-                self.context.log.warn("no slots from the collector: {why}", why=page)
-            return
-        self._ads += [ClassAd.from_bytes(ad) for ad in page.ads]
-        if page.cursor:
-            self._ask(number, page.cursor)
-            return
-        for order in self.core.plan(self._ads, self.context.now_s()):
+    def _plan(self, ads: list[bytes]) -> None:
+        """All slots have come."""
+        for order in self.core.plan([ClassAd.from_bytes(ad) for ad in ads], self.context.now_s()):
             self._give(order)
 
     def _give(self, order: Order) -> None:

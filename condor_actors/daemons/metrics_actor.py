@@ -17,16 +17,17 @@ import attrs
 
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
-from condor_actors.daemons.advertiser import COLLECTOR
+from condor_actors.daemons.collector_query import query_ads
 from condor_actors.durable import write_whole
 from condor_actors.messages.admin import DaemonStatistics, QueryStatistics
-from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
+from condor_actors.messages.advertise import AdKind, QueryAds
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
 
 __all__ = ["ACTOR", "MetricsActor", "MetricsEdges", "merged", "targets"]
 
 ACTOR = "metrics"
 PATIENCE_S = 5.0
+ASK_S = 10.0
 DISCOVERY_S = 60.0
 NOTHING = "[]\n"
 SOON_S = 5.0
@@ -71,19 +72,14 @@ class MetricsActor(Actor):
     def receive(self, delivery: Delivery) -> None:
         """Time to look for masters."""
         if isinstance(delivery.message, TimerFired):
-            nodes = self._edges.collectors()
-            if nodes:
-                self.context.ask(Address(nodes[0], COLLECTOR),
-                                 QueryAds(ad_kind=AdKind.MASTER, projection=("Name", "Machine", "MetricsAddress")),
-                                 timeout_s=DISCOVERY_S / 2, then=self._found)
+            question = QueryAds(ad_kind=AdKind.MASTER, projection=("Name", "Machine", "MetricsAddress"))
+            query_ads(self.context, self._edges.collectors(), question, timeout_s=ASK_S, then=self._found,
+                      failed=lambda why: self.context.log.info("no masters from the collector: {why}", why=why))
             self.context.set_timer("discover", DISCOVERY_S if self._written else SOON_S)
 
-    def _found(self, answer: Delivery) -> None:
-        page, file = answer.message, self._edges.file
-        if not isinstance(page, AdsPage) or file is None:
-            return
-        text = targets(page.ads)
-        if text in (self._written, NOTHING):
+    def _found(self, ads: list[bytes]) -> None:
+        text, file = targets(ads), self._edges.file
+        if file is None or text in (self._written, NOTHING):
             return
         try:
             write_whole(file, text.encode())

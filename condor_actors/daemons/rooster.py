@@ -20,11 +20,11 @@ from condor_actors.config import Config
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.rooster import Rooster, RoosterSettings
 from condor_actors.cores.site_programs.programs import SiteProgram
-from condor_actors.daemons.advertiser import COLLECTOR
+from condor_actors.daemons.collector_query import query_ads
 from condor_actors.daemons.site_programs import site_edge
 from condor_actors.daemons.site_settings import PATH, words_of
-from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
-from condor_actors.messages.envelope import Address, Delivery, TimerFired
+from condor_actors.messages.advertise import AdKind, QueryAds
+from condor_actors.messages.envelope import Delivery, TimerFired
 
 __all__ = ["RoosterDaemon", "make_daemon", "rooster_settings"]
 
@@ -35,7 +35,7 @@ PATIENCE_S = 60.0
 """A program that takes longer is killed."""
 CONDOR_POWER = (sys.executable, "-m", "condor_actors.tools.pool.power", "-d", "-i")
 """What wakes machines where the configuration does not say: condor_power, wherever this package is installed."""
-OFFLINE = "Offline =?= True"
+OFFLINE = QueryAds(ad_kind=AdKind.SLOT, constraint="Offline =?= True")
 
 
 def rooster_settings(config: Config) -> RoosterSettings:
@@ -59,7 +59,6 @@ class RoosterActor(Actor):
     def __init__(self, daemon: RoosterDaemon) -> None:
         self.daemon = daemon
         self.core = Rooster(daemon.settings)
-        self._ads: list[ClassAd] = []
         self._waiting: deque[ClassAd] = deque()
         self._runs: dict[int, str] = {}
         self._last_run = 0
@@ -81,36 +80,18 @@ class RoosterActor(Actor):
         if message.key == "look":
             self.core.settings = self.daemon.settings
             self.context.set_timer("look", self.daemon.settings.interval_s)
-            self._ads = []
-            self._ask(0, "")
+            query_ads(self.context, self.daemon.collectors, OFFLINE, timeout_s=ASK_S, then=self._plan,
+                      failed=lambda why: self.context.log.warn("no machines from the collector: {why}", why=why))
         elif message.key[1] in self._runs:
             self.context.log.warn("waking {machine} takes more than {limit:.0f} s: the program is killed",
                                   machine=self._runs[message.key[1]], limit=PATIENCE_S)
             self.daemon.programs.stop(message.key[1], fast=True)
 
-    def _ask(self, number: int, cursor: str) -> None:
-        """The next page of slots, of the first collector that answers."""
-        question = QueryAds(ad_kind=AdKind.SLOT, constraint=OFFLINE, cursor=cursor)
-        to = Address(self.daemon.collectors[number], COLLECTOR)
-        self.context.ask(to, question, timeout_s=ASK_S, then=lambda answer: self._page(answer, number))
-
-    def _page(self, answer: Delivery, number: int) -> None:
-        page = answer.message
-        if not isinstance(page, AdsPage):
-            if number + 1 < len(self.daemon.collectors):
-                self._ads = []
-                self._ask(number + 1, "")
-            else:
-                self.context.log.warn("no machines from the collector: {why}", why=page)
-            return
-        self._ads += [ClassAd.from_bytes(ad) for ad in page.ads]
-        if page.cursor:
-            self._ask(number, page.cursor)
-            return
+    def _plan(self, ads: list[bytes]) -> None:
+        """All machines that sleep have come."""
         busy = {*self._runs.values(), *(ad.get_str("Machine") for ad in self._waiting)}
-        self._waiting += [ad for ad in self.core.plan(self._ads, self.context.now_s())
+        self._waiting += [ad for ad in self.core.plan([ClassAd.from_bytes(ad) for ad in ads], self.context.now_s())
                           if ad.get_str("Machine") not in busy]
-        self._ads = []
         self._go_on()
 
     # ---- programs

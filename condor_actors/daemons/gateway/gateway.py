@@ -22,11 +22,11 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.gateway.client_limits import ClientLimits, GatewaySettings
 from condor_actors.cores.gateway.routes import OwnHosts, Routes
-from condor_actors.daemons.advertiser import COLLECTOR
+from condor_actors.daemons.collector_query import query_ads
 from condor_actors.daemons.gateway.circuit_edges import CircuitEdges, real_edges
 from condor_actors.daemons.gateway.circuits import Circuits
 from condor_actors.daemons.master_settings import collectors_of
-from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
+from condor_actors.messages.advertise import AdKind, QueryAds
 from condor_actors.messages.envelope import (
     Address,
     AskFailed,
@@ -174,7 +174,7 @@ class GatewayActor(Actor):
         """Ask the collector where daemons are, if that is due."""
         if not self._looking and self.daemon.hosts.is_due(self.daemon.world.reactor_time.seconds(), wanted):
             self._looking, self._found = True, set()
-            self._ask(0, "")
+            self._ask(0)
         elif not self._looking:
             self._tell_waiting()
 
@@ -183,24 +183,20 @@ class GatewayActor(Actor):
         self._waiting.append(done)
         self.look(wanted)
 
-    def _ask(self, kind: int, cursor: str) -> None:
-        question = QueryAds(ad_kind=KINDS[kind], projection=("MyAddress", "StarterAddress"), cursor=cursor)
-        self.context.ask(Address(self.daemon.collectors[0], COLLECTOR), question, timeout_s=ASK_S,
-                         then=lambda answer: self._page(kind, answer))
+    def _ask(self, kind: int) -> None:
+        question = QueryAds(ad_kind=KINDS[kind], projection=("MyAddress", "StarterAddress"))
+        query_ads(self.context, self.daemon.collectors, question, timeout_s=ASK_S,
+                  then=lambda ads: self._came(kind, ads), failed=self._came_not)
 
-    def _page(self, kind: int, answer: Delivery) -> None:
-        page = answer.message
-        if not isinstance(page, AdsPage):
-            self.context.log.warn("the collector does not say where the pool's daemons are: {why}",
-                                  why=getattr(page, "text", page))
-            self._looked()
-            return
-        for text in page.ads:
+    def _came_not(self, why: str) -> None:
+        self.context.log.warn("the collector does not say where the pool's daemons are: {why}", why=why)
+        self._looked()
+
+    def _came(self, kind: int, ads: list[bytes]) -> None:
+        for text in ads:
             self._found.update(doors_of(ClassAd.from_bytes(text)))
-        if page.cursor:
-            self._ask(kind, page.cursor)
-        elif kind + 1 < len(KINDS):
-            self._ask(kind + 1, "")
+        if kind + 1 < len(KINDS):
+            self._ask(kind + 1)
         else:
             self.daemon.hosts.learn(self._found)
             self._looked()
