@@ -44,7 +44,6 @@ class OutputNames:
             return path not in SENT and (self._is_named or "/" not in path)
         return any(path == name or path.startswith(f"{name}/") or name.startswith(f"{path}/") for name in self._names)
 
-
     def hide(self, path: str) -> bool:
         """Whether it has a name that the job does not say, with a dot before it: none that is to come into the home
         directory itself, where to write such a file is to run programs as its owner."""

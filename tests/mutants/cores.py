@@ -7,6 +7,8 @@ from tests.mutants.mutation import Mutation
 _FACTORIES = "tests/unit/cores/schedd/factories/test_factories.py"
 _SLURM = "tests/unit/cores/shadow/test_slurm_jobs.py"
 _DEVICES = "tests/unit/cores/devices/test_inventory.py"
+_CYCLE = "tests/unit/cores/negotiator/test_negotiation_cycle.py"
+_OUTPUTS = "tests/unit/cores/test_output_names.py"
 _RESTORED = "tests/unit/cores/schedd/test_restored_queue.py"
 
 STARTD: tuple[Mutation, ...] = (
@@ -199,6 +201,43 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         "steps.gather, _no_tree, steps.gather, _gone),",
         why="a run that ends twice is told twice",
         killed_by=("tests/unit/cores/starter/test_job_run.py::test_the_end_of_a_tree_is_heard_once",)),
+    Mutation(
+        "suspended-too-lately-to-be-continued", "condor_actors/cores/schedd/job_actions.py",
+        "table[self._standing(job, message.action)]",
+        "table[job.status]",
+        why="condor_continue right behind condor_suspend is refused, and the job stands still for good",
+        killed_by=("tests/unit/cores/schedd/test_suspending.py::test_what_was_suspended_can_be_continued_at_once",)),
+    Mutation(
+        "wish-dies-with-the-shadow-host", "condor_actors/cores/schedd/runs/run_table.py",
+        "                    elif run.asked is not None and self.asked(job) is not job.status:\n"
+        "                        self._hosts.tell(owner, run.asked)\n",
+        "",
+        why="a job that its user suspended, as condor_suspend said, goes on",
+        killed_by=("tests/unit/cores/schedd/test_suspending.py::test_the_wish_to_stand_still_survives_the_shadow_host",)),
+    Mutation(
+        "output-of-any-name", "condor_actors/cores/output_names.py",
+        'return path not in SENT and (self._is_named or "/" not in path)',
+        "return path not in SENT",
+        why="a machine writes into folders below its user's that the job never named, such as .ssh",
+        killed_by=(f"{_OUTPUTS}::test_what_the_job_says_comes_home_and_nothing_else",)),
+    Mutation(
+        "program-comes-home", "condor_actors/cores/output_names.py",
+        'return path not in SENT and (self._is_named or "/" not in path)',
+        'return self._is_named or "/" not in path',
+        why="a machine replaces a file of its user by what it calls the job's program",
+        killed_by=(f"{_OUTPUTS}::test_program_and_input_do_not_come_back",)),
+    Mutation(
+        "output-beside-the-named-one", "condor_actors/cores/output_names.py",
+        'path.startswith(f"{name}/")',
+        "path.startswith(name)",
+        why="whoever brings `data` home brings `database` home as well",
+        killed_by=(f"{_OUTPUTS}::test_what_the_job_says_comes_home_and_nothing_else",)),
+    Mutation(
+        "hidden-files-come-home", "condor_actors/cores/output_names.py",
+        'return self.are_open and path.startswith(".") and path != STARTER_LOG',
+        "return False",
+        why="a machine writes .bashrc into a home directory from which jobs are submitted",
+        killed_by=(f"{_OUTPUTS}::test_names_with_a_dot_that_the_job_does_not_say_are_hidden",)),
 )
 
 NEGOTIATOR: tuple[Mutation, ...] = (
@@ -274,6 +313,14 @@ NEGOTIATOR: tuple[Mutation, ...] = (
         "            pass\n",
         why="one accounting group takes the whole pool",
         killed_by=("tests/unit/cores/negotiator/test_negotiation_cycle.py::test_no_group_gets_more_than_its_quota",)),
+    Mutation(
+        "matches-count-when-an-ad-shows-them", "condor_actors/cores/negotiator/pool_view.py",
+        "        for user, weight in self.promised():\n            found[user] = found.get(user, 0.0) + weight\n"
+        "        return found\n",
+        "        return found\n",
+        why="cycles close to one another give a user more than the ceiling, and a group more than its quota",
+        killed_by=(f"{_CYCLE}::test_matches_that_no_ad_shows_yet_count_against_a_ceiling_and_a_share",
+                   f"{_CYCLE}::test_matches_that_no_ad_shows_yet_count_against_a_groups_quota")),
 )
 
 MASTER: tuple[Mutation, ...] = (

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.mutation import Mutation
 
+_FRAMES = "tests/unit/transfer/test_numbered_frames.py"
+_RESUMABLE = "tests/unit/machine/standard/test_resumable.py"
+
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "file-sink-does-not-sync", "condor_actors/transfer/sinks.py",
@@ -131,4 +134,46 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if have is not None:",
         why="a program goes on from an image that the disk has damaged",
         killed_by=("tests/unit/transfer/test_image_pieces.py::test_an_old_image_that_is_not_what_its_list_says_is_not_used",)),
+    Mutation(
+        "frame-is-forgotten-early", "condor_actors/transfer/numbered_frames.py",
+        "        for _ in range(new):\n",
+        "        for _ in range(new + 1 if len(self._kept) > new else new):\n",
+        why="a call of a standard-universe job is lost with the connection that broke, and its program waits forever",
+        killed_by=(f"{_FRAMES}::test_what_has_not_arrived_is_kept_in_order",)),
+    Mutation(
+        "acknowledgement-goes-back", "condor_actors/transfer/numbered_frames.py",
+        "        if not 0 <= new <= len(self._kept):\n",
+        "        if not new <= len(self._kept):\n",
+        why="the other end says that it has lost what it had, and gets other frames under the old numbers",
+        killed_by=(f"{_FRAMES}::test_no_more_arrives_than_was_sent_and_nothing_goes_back",)),
+    Mutation(
+        "stream-is-never-full", "condor_actors/transfer/numbered_frames.py",
+        "        return self._kept_bytes >= WINDOW_BYTES\n",
+        "        return False\n",
+        why="a line that is cut fills the memory of the shadow host",
+        killed_by=(f"{_FRAMES}::test_it_is_full_until_something_arrives",)),
+    Mutation(
+        "resumed-stream-sends-nothing-again", "condor_actors/machine/standard/resumable.py",
+        "        for frame in numbers.unacknowledged:\n            self._write(frame)\n",
+        "",
+        why="what was on its way when the connection broke is lost",
+        killed_by=(f"{_RESUMABLE}::test_every_frame_comes_once_and_in_order_wherever_connections_break",)),
+    Mutation(
+        "old-connection-is-read", "condor_actors/machine/standard/resumable.py",
+        "        if line is self._line:\n            super().dataReceived(data)\n",
+        "        super().dataReceived(data)\n",
+        why="what comes late over the connection before is taken for the new one's, and calls are done twice",
+        killed_by=(f"{_RESUMABLE}::test_every_frame_comes_once_and_in_order_wherever_connections_break",)),
+    Mutation(
+        "half-a-frame-survives", "condor_actors/machine/standard/resumable.py",
+        "        self._reader = ss.StreamReader()\n",
+        "",
+        why="half a frame of the connection that broke is put before the first of the next one",
+        killed_by=(f"{_RESUMABLE}::test_every_frame_comes_once_and_in_order_wherever_connections_break",)),
+    Mutation(
+        "ended-stream-is-silent", "condor_actors/machine/standard/resumable.py",
+        "        self._write(ss.frame(ss.OVER))\n",
+        "",
+        why="a machine waits for the whole lease of a job that was removed",
+        killed_by=(f"{_RESUMABLE}::test_one_that_is_ended_does_not_wait_at_the_other_end",)),
 )

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "condor_actors"
 USERS = ("condor_actors", "twisted", "docs", "benchmarks")
@@ -45,10 +47,18 @@ ANSWERS_BY_KIND = {"EnrolMachine"}
 """Made by the machine that joins; what comes is told by its level before there is a certificate."""
 
 
-def trees(folders: Iterable[str]) -> Iterator[tuple[str, ast.Module]]:
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+Trees = dict[str, ast.Module]
+
+
+@pytest.fixture(scope="module")
+def users() -> Trees:
+    """All code that may use what the package has, read once."""
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text())
+            for folder in USERS for path in sorted((ROOT / folder).rglob("*.py"))}
+
+
+def below(trees: Trees, *folders: str) -> list[tuple[str, ast.Module]]:
+    return [(place, tree) for place, tree in trees.items() if place.startswith(folders)]
 
 
 def exports(tree: ast.Module) -> set[int]:
@@ -92,9 +102,8 @@ def commands() -> set[str]:
     return set(re.findall(r"^ +condor_\w+ = [\w.]+:(\w+)$", (ROOT / "setup.cfg").read_text(), re.MULTILINE))
 
 
-def test_everything_defined_is_used() -> None:
-    users = list(trees(USERS))
-    left = unused([(place, tree) for place, tree in users if place.startswith("condor_actors/")], users)
+def test_everything_defined_is_used(users: Trees) -> None:
+    left = unused(below(users, "condor_actors/"), list(users.items()))
     assert [each for each in left if each.rpartition(" ")[2] not in commands() and not (
         each.startswith(CALLED_BY_PROGRAMS) and not each.rpartition(" ")[2].startswith("_"))] == []
 
@@ -107,9 +116,9 @@ def test_what_is_unused_is_seen() -> None:
 # ---- messages
 
 
-def messages() -> dict[str, str]:
+def messages(users: Trees) -> dict[str, str]:
     """Name and module of every message."""
-    return {node.name: place for place, tree in trees(["condor_actors/messages"]) for node in tree.body
+    return {node.name: place for place, tree in below(users, "condor_actors/messages/") for node in tree.body
             if isinstance(node, ast.ClassDef)
             and any(isinstance(each, ast.Name) and each.id == "message" for each in node.decorator_list)}
 
@@ -142,21 +151,21 @@ def made_and_met(kinds: dict[str, str], code: Iterable[tuple[str, ast.Module]]) 
     return made, met
 
 
-def test_every_message_is_sent_and_taken() -> None:
-    kinds = messages()
-    made, met = made_and_met(kinds, trees(["condor_actors"]))
+def test_every_message_is_sent_and_taken(users: Trees) -> None:
+    kinds = messages(users)
+    made, met = made_and_met(kinds, below(users, "condor_actors/"))
     assert kinds.keys() - made - ASKED_BY_PEOPLE == set(), "nobody makes these"
     answers = {name for name in kinds if name not in met}
-    assert answers - read_by_field(kinds) - ANSWERS_BY_KIND == set(), "nobody takes these"
+    assert answers - read_by_field(kinds, users) - ANSWERS_BY_KIND == set(), "nobody takes these"
 
 
-def read_by_field(kinds: dict[str, str]) -> set[str]:
+def read_by_field(kinds: dict[str, str], users: Trees) -> set[str]:
     """Answers whose asker knows what comes: a field of theirs is read somewhere in the package."""
     fields = {node.name: {each.target.id for each in node.body if isinstance(each, ast.AnnAssign)
                           and isinstance(each.target, ast.Name)}
-              for _, tree in trees(["condor_actors/messages"]) for node in tree.body
+              for _, tree in below(users, "condor_actors/messages/") for node in tree.body
               if isinstance(node, ast.ClassDef) and node.name in kinds}
-    read = {node.attr for _, tree in trees(["condor_actors/tools", "condor_actors/daemons", "condor_actors/wire",
-                                            "condor_actors/services"])
+    read = {node.attr for _, tree in below(users, "condor_actors/tools/", "condor_actors/daemons/",
+                                           "condor_actors/wire/", "condor_actors/services/")
             for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     return {name for name, names in fields.items() if names - {"KIND", "VERSION", "LEVEL"} <= read}
