@@ -19,7 +19,7 @@ from pathlib import Path
 
 from condor_actors.durable import fresh_name, sync_folder
 
-__all__ = ["is_shared", "open_guarded", "open_own", "read_own", "replace_own"]
+__all__ = ["is_shared", "open_guarded", "open_own", "read_own", "replace_own", "stranger_in"]
 
 MOST_STEPS = 200
 TRIES = 10
@@ -29,6 +29,29 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 def is_shared(facts: os.stat_result, uid: int = 0) -> bool:
     """Whether anybody but an account (and root) may change what is in a folder."""
     return facts.st_uid not in (uid, 0) or bool(facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def stranger_in(folder: Path) -> str:
+    """Why another user can choose what is in a folder, or put another one in its place; empty: none can.
+
+    Args:
+        folder: absolute; looked at with all links on its way, wherever they lead.
+    """
+    own = (0, os.geteuid())
+    for place in dict.fromkeys(each for top in (folder, folder.resolve()) for each in (top, *top.parents)):
+        try:
+            facts = place.lstat()
+            if stat.S_ISLNK(facts.st_mode) and facts.st_uid in own:
+                facts = place.stat()
+        except OSError:
+            continue  # it is made, or cannot be
+        if facts.st_uid not in own:
+            return f"{place} belongs to the user id {facts.st_uid}, who can change what is there"
+        is_it = place.resolve() == folder.resolve()
+        others = facts.st_mode & (0o022 if is_it else 0o002)
+        if others and (is_it or not facts.st_mode & stat.S_ISVTX):
+            return f"others can write to {place} (mode {stat.S_IMODE(facts.st_mode):o}; chmod go-w it)"
+    return ""
 
 
 def open_guarded(path: Path, *, make: bool = False) -> int:

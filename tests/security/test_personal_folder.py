@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.tools.admin import personal
+from condor_actors.tools.admin import annex, personal
 from condor_actors.tools.lib.personal_setup import PersonalFiles
 from tests.pool_fixture import fresh_folder
 
@@ -30,7 +30,8 @@ def place() -> Iterator[Path]:
 
 @pytest.mark.parametrize("command", ["start", "stop", "status", "env"])
 @pytest.mark.parametrize("whose", [pytest.param("his", marks=NEED_ROOT), "everybody's", "a group's",
-                                   pytest.param("below his", marks=NEED_ROOT)])
+                                   pytest.param("below his", marks=NEED_ROOT),
+                                   pytest.param("behind his link", marks=NEED_ROOT)])
 def test_a_folder_that_is_not_hers_alone(place: Path, capsys: pytest.CaptureFixture[str], command: str,
                                          whose: str) -> None:
     """He would choose her configuration, and with it what she runs; by the lock he would have her empty a file."""
@@ -42,13 +43,46 @@ def test_a_folder_that_is_not_hers_alone(place: Path, capsys: pytest.CaptureFixt
         os.chown(place, MALLORY, MALLORY)
         folder = place / "own"
         folder.mkdir()
+    elif whose == "behind his link":
+        folder = place.with_name("link")
+        folder.symlink_to(place)
+        os.lchown(folder, MALLORY, MALLORY)
+        place.parent.chmod(0o1777)
     else:
         place.chmod(0o777 if whose == "everybody's" else 0o775)
     assert personal.main([command, "--dir", str(folder)]) == 1
     said = capsys.readouterr().err
-    assert str(place) in said
+    assert str(folder if whose == "behind his link" else place) in said
     assert "--dir" in said
     assert not (folder / "condor_config").exists()
+
+
+@pytest.mark.parametrize("whose", [pytest.param("his", marks=NEED_ROOT), "everybody's", "a group's",
+                                   pytest.param("below his", marks=NEED_ROOT), "where all can rename it",
+                                   pytest.param("behind his link", marks=NEED_ROOT)])
+def test_a_folder_of_annexes_that_is_not_hers_alone(place: Path, whose: str) -> None:
+    """Its script is what Slurm runs as her, and its tokens are machines of the pool."""
+    folder = place
+    if whose == "his":
+        os.chown(place, MALLORY, MALLORY)
+    elif whose == "below his":
+        os.chown(place, MALLORY, MALLORY)
+        folder = place / "own"
+    elif whose == "behind his link":
+        place.parent.chmod(0o1777)
+        folder = place.with_name("link")
+        folder.symlink_to(place)
+        os.lchown(folder, MALLORY, MALLORY)
+    elif whose == "where all can rename it":
+        place.parent.chmod(0o777)
+    else:
+        place.chmod(0o777 if whose == "everybody's" else 0o775)
+    with pytest.raises(annex.AnnexError, match="what your machines in Slurm run; name another folder with --folder"):
+        annex._own_folder(folder)
+
+
+def test_a_folder_of_annexes_of_ones_own(place: Path) -> None:
+    assert annex._own_folder(place / "annexes") == place / "annexes"
 
 
 def test_a_socket_that_names_another_process(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

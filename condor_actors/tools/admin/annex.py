@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from condor_actors.own_files import stranger_in
 from condor_actors.tools.admin.annex_script import AnnexPlan, script_of
 from condor_actors.tools.lib.command import framed
 from condor_actors.tools.manual.described_parser import DescribedParser
@@ -202,9 +203,9 @@ def _own_folder(folder: Path) -> Path:
     """The folder of all annexes, which must be the user's own: who writes there has the tokens and runs programs."""
     folder = folder.expanduser().absolute()
     folder.mkdir(0o700, parents=True, exist_ok=True)
-    status = folder.stat()
-    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise AnnexError(f"{folder} is not yours alone to write in: chmod go-w, or name another with --folder")
+    problem = stranger_in(folder) or ("" if folder.stat().st_uid == os.geteuid() else f"{folder} is root's")
+    if problem:
+        raise AnnexError(f"{problem}, and with it what your machines in Slurm run; name another folder with --folder")
     return folder
 
 

@@ -6,13 +6,13 @@ import os
 import random
 import shutil
 import socket
-import stat
 from pathlib import Path
 from typing import Final
 
 from condor_actors import records
 from condor_actors.addresses import split_address
 from condor_actors.config import Config, ConfigError, load_config, own_home
+from condor_actors.own_files import stranger_in
 
 __all__ = ["PersonalFiles", "Setup", "SetupError", "default_folder"]
 
@@ -75,18 +75,10 @@ class PersonalFiles:
         Raises:
             SetupError: whose it is, or who may write there.
         """
-        for place in (self.folder, *self.folder.parents):
-            try:
-                facts = place.stat()
-            except OSError:
-                continue  # it is made, or cannot be
-            if facts.st_uid not in (0, os.geteuid()):
-                raise SetupError(f"{place} belongs to the user id {facts.st_uid}, who could change what a pool in "
-                                 f"{self.folder} does; choose a folder of your own with --dir")
-            others = facts.st_mode & (0o022 if place == self.folder else 0o002)
-            if others and not (facts.st_mode & stat.S_ISVTX and place != self.folder):
-                raise SetupError(f"others can write to {place} (mode {stat.S_IMODE(facts.st_mode):o}), and so change "
-                                 f"what a pool in {self.folder} does; chmod go-w it, or choose another with --dir")
+        problem = stranger_in(self.folder)
+        if problem:
+            raise SetupError(f"{problem}, and with it what a pool in {self.folder} does; choose a folder of your own "
+                             "with --dir")
 
     def load(self) -> Config:
         """The pool's configuration as tools see it.
