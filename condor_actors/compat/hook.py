@@ -51,9 +51,16 @@ class Hook(MetaPathFinder, Loader):
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None,
                   ) -> ModuleSpec | None:
         """Answer for the four names and what is below them."""
-        if fullname.partition(".")[0] not in NAMES or importlib.util.find_spec(_here(fullname)) is None:
+        if fullname.partition(".")[0] not in NAMES:
             return None
-        return ModuleSpec(fullname, self, is_package=fullname in NAMES)
+        try:
+            found = importlib.util.find_spec(_here(fullname))
+        except ModuleNotFoundError:  # its parent has no modules below it
+            return None
+        if found is None:
+            return None
+        is_package = fullname in NAMES or found.submodule_search_locations is not None
+        return ModuleSpec(fullname, self, is_package=is_package)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The module itself, imported under its own name."""
@@ -69,7 +76,19 @@ class Hook(MetaPathFinder, Loader):
 
 
 def _here(name: str) -> str:
-    return f"condor_actors.compat.{name}"
+    """Where a module is; what is below the older name is what is below the newer one."""
+    top, dot, rest = name.partition(".")
+    return f"condor_actors.compat.{'htcondor2' if dot and top == 'htcondor' else top}{dot}{rest}"
+
+
+def module_named(name: str) -> ModuleType:
+    """The module for one of the four names; what is below it is found from now on (for `install_names`)."""
+    if not any(isinstance(finder, Hook) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Hook())
+    module = importlib.import_module(_here(name))
+    if not hasattr(module, "__path__"):
+        module.__path__ = []
+    return module
 
 
 def install_hook() -> None:
@@ -100,9 +119,10 @@ def install_names(folder: Path) -> list[Path]:
     there += [str(folder / name) for name in NAMES if (folder / name).exists()]
     if there:
         raise AlreadyThere(f"HTCondor's own modules are installed: {', '.join(there)}; they are not replaced")
-    for name, path in zip(NAMES, paths, strict=True):
-        path.write_text(f"{MARK}; --remove takes it away\nimport sys\n\nfrom condor_actors.compat import {name}\n\n"
-                        f"sys.modules[__name__] = {name}\n")
+    for path in paths:
+        path.write_text(f"{MARK}; --remove takes it away\nimport sys\n\n"
+                        "from condor_actors.compat.hook import module_named\n\n"
+                        "sys.modules[__name__] = module_named(__name__)\n")
     return paths
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.compat.htcondor2 import htchirp
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 CONFIG = "STARTER_UPDATE_INTERVAL = 2\nSTARTER_INITIAL_UPDATE_INTERVAL = 1\nPOLLING_INTERVAL = 1\n"
@@ -129,6 +130,10 @@ with HTChirp() as chirp:
         print("no", error)
 print("done")
 """
+ORACLE_SAID = [
+    "put 512000 512000", "read b'0123ab6789end' b'ab6'", "stride b'02a6'", "dir ['a name'] ['a name']",
+    "link b'oracle dir/a name' 13", "lstat 2 True", 'attr "a \\"quoted\\" word"', "delayed 1.500000000000000E+00",
+    "who CONDOR CONDOR", "done"]
 GOES_ON = r"""
 import os, sys, time
 sys.path.insert(0, ".")
@@ -245,6 +250,20 @@ condor_chirp get_job_attr_delayed ClusterId
     assert pool.history(str(cluster))[0]["ChirpMine"] == 7
 
 
+def test_our_client_with_its_names(pool: PersonalPool) -> None:
+    ours = Path(htchirp.__file__).parent
+    program = ORACLE.replace("from htchirp import HTChirp, condor_chirp",
+                             "from htchirp import HTChirp\nfrom command import condor_chirp")
+    program += 'print(condor_chirp("stat oracle.bin")["size"], condor_chirp(["access", "nowhere", "f"], True))\n'
+    command = (ours / "command.py").read_text().replace("from condor_actors.compat.htcondor2.htchirp.", "from ")
+    folder = folder_of(pool, "ours", job="#!/bin/sh\nexec python3 oracle.py\n", **{
+        "oracle.py": program, "htchirp.py": (ours / "htchirp.py").read_text(), "command.py": command})
+    cluster = submit(pool, folder, "want_io_proxy = true\ntransfer_input_files = oracle.py, htchirp.py, command.py\n"
+                                   "transfer_output_files = \"\"\n")
+    assert ended(pool, folder, cluster).splitlines() == [*ORACLE_SAID, "512000 1"]
+    assert (folder / "oracle.bin").read_bytes() == bytes(range(256)) * 2000
+
+
 def test_htcondors_own_client(pool: PersonalPool) -> None:
     found = find_spec("htcondor2")
     theirs = Path(found.submodule_search_locations[0]) / "htchirp" / "htchirp.py" if (
@@ -255,10 +274,7 @@ def test_htcondors_own_client(pool: PersonalPool) -> None:
     shutil.copy(theirs, folder / "htchirp.py")
     cluster = submit(pool, folder, "want_io_proxy = true\ntransfer_input_files = oracle.py, htchirp.py\n"
                                    "transfer_output_files = \"\"\n")
-    assert ended(pool, folder, cluster).splitlines() == [
-        "put 512000 512000", "read b'0123ab6789end' b'ab6'", "stride b'02a6'",
-        "dir ['a name'] ['a name']", "link b'oracle dir/a name' 13", "lstat 2 True",
-        'attr "a \\"quoted\\" word"', "delayed 1.500000000000000E+00", "who CONDOR CONDOR", "done"]
+    assert ended(pool, folder, cluster).splitlines() == ORACLE_SAID
     assert (folder / "oracle.bin").read_bytes() == bytes(range(256)) * 2000
     ad = pool.history(str(cluster))[0]
     assert (ad["OracleSays"], ad["ChirpOracle"]) == ('a "quoted" word', 1.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from condor_actors.compat import classad2, htcondor2
-from condor_actors.compat.htcondor2 import personal
+from condor_actors.compat.htcondor2 import dags, personal
+from tests.harness.readable_python import python_for_all
 from tests.pool_fixture import PersonalPool, fresh_folder
 
 
@@ -179,3 +181,35 @@ def test_a_pool_of_a_programs_own(pool: PersonalPool) -> None:
             personal.PersonalPool.attach(folder / "own")
     os.environ["CONDOR_CONFIG"] = before
     htcondor2.reload_config()
+
+
+def test_a_workflow_is_written_submitted_and_done(work: Path) -> None:
+    dag = dags.DAG()
+    echo = htcondor2.Submit({"executable": "/bin/sh", "arguments": "\"-c 'echo $(word) >> order'\"", "log": "nodes.log",
+                             "should_transfer_files": "no", "transfer_executable": "false"})
+    first = dag.layer(name="first", submit_description=echo, vars=[{"word": "one"}])
+    first.child_layer(name="then", submit_description=echo, vars=[{"word": "two"}, {"word": "three"}])
+    path = dags.write_dag(dag, work)
+    program = work / "dagman"  # with a Python that every account may run
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(python_for_all().words)} -m condor_actors.tools.dag.dagman "$@"\n')
+    program.chmod(0o755)
+    work.chmod(0o777)
+    description = htcondor2.Submit.from_dag(path.name, {
+        "force": True, "MaxJobs": 1, "BatchName": "small", "DagmanPath": str(program)})
+    assert "-MaxJobs 1" in description["arguments"]
+    cluster = htcondor2.Schedd().submit(description).cluster()
+    with htcondor2.JobEventLog(f"{path.name}.dagman.log") as log:
+        ended = next((event for event in log.events(stop_after=120)
+                      if event.type == htcondor2.JobEventType.JOB_TERMINATED), None)
+    assert ended is not None, (work / f"{path.name}.dagman.out").read_text()
+    assert (ended.cluster, ended["ReturnValue"]) == (cluster, 0)
+    assert sorted((work / "order").read_text().split()[1:]) == ["three", "two"]
+    assert (work / "order").read_text().startswith("one\n")
+
+
+def test_what_is_no_workflow_is_no_submit_description(work: Path) -> None:
+    (work / "bad.dag").write_text("JOB a a.sub\nPARENT a CHILD b\n")
+    for name, options, error in (("bad.dag", {}, htcondor2.HTCondorException), ("none.dag", {}, OSError),
+                                 ("bad.dag", {"nosuch": 1}, ValueError), ("bad.dag", {"force": 1.5}, TypeError)):
+        with pytest.raises((error, htcondor2.HTCondorException)):
+            htcondor2.Submit.from_dag(name, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 from condor_actors.api.description import Submit as Description
 from condor_actors.api.schedd import Submitted
 from condor_actors.compat.classad2 import ClassAd, wrapped
-from condor_actors.compat.errors import NotSupported, as_theirs
+from condor_actors.compat.errors import as_theirs
 from condor_actors.compat.htcondor2.enums import SubmitMethod
+from condor_actors.compat.htcondor2.workflows import OPTIONS, description_of_dag
 from condor_actors.submit import SubmitError
 
 RESERVED_METHODS = 100
@@ -139,13 +141,19 @@ class Submit(MutableMapping[str, str]):
 
     @staticmethod
     def from_dag(filename: str, options: dict[str, int | bool | str] = {}) -> Submit:  # noqa: B006 - as the original's
-        """Refused: a workflow is submitted by condor_submit_dag."""
-        raise NotSupported(f"{filename}: workflows are not submitted from here; condor_submit_dag does it")
+        """The job that runs a workflow, as condor_submit_dag would submit it.
+
+        Args:
+            filename: of the DAG file.
+            options: as :meth:`from_dag_options` prints them.
+        """
+        return Submit(description_of_dag(filename, options))
 
     @staticmethod
     def from_dag_options() -> None:
-        """Refused: a workflow is submitted by condor_submit_dag."""
-        raise NotSupported("workflows are not submitted from here; condor_submit_dag -help has its options")
+        """Print the options of :meth:`from_dag`, what each takes, and the flag of condor_submit_dag for it."""
+        for name, (flag, takes) in OPTIONS.items():
+            sys.stdout.write(f"{name:<21} {takes:<5} -{flag}\n")
 
     def issue_credentials(self) -> str | None:
         """Nothing to issue: descriptions that ask for credentials are refused when they are submitted."""

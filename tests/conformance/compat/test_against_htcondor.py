@@ -6,6 +6,7 @@ import enum
 import inspect
 import re
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 
 from condor_actors.compat import classad2 as our_classad2
 from condor_actors.compat import htcondor2 as our_htcondor2
+from condor_actors.compat.htcondor2 import dags as our_dags
+from condor_actors.compat.htcondor2 import htchirp as our_htchirp
 from condor_actors.compat.htcondor2 import personal as our_personal
 
 htcondor2: Any = pytest.importorskip("htcondor2")
@@ -20,8 +23,11 @@ classad2: Any = pytest.importorskip("classad2")
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "python-api.md"
 personal: Any = pytest.importorskip("htcondor2.personal")
-PAIRS = [(htcondor2, our_htcondor2), (classad2, our_classad2), (personal, our_personal)]
-NO_INTERFACE = {"Optional", "htcondor2_impl", "classad2_impl"}
+dags: Any = pytest.importorskip("htcondor2.dags")
+htchirp: Any = pytest.importorskip("htcondor2.htchirp")
+PAIRS = [(htcondor2, our_htcondor2), (classad2, our_classad2), (personal, our_personal), (dags, our_dags),
+         (htchirp, our_htchirp)]
+NO_INTERFACE = {"Optional", "absolute_import", "classad2_impl", "htcondor2_impl", "utils"}
 """Names that the real modules show and that are none of their interface."""
 METHODS_OF_PYTHON = {"__init__", "__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__str__",
                      "__repr__", "__eq__", "__int__", "__bool__", "__enter__", "__exit__", "__next__"}
@@ -81,7 +87,7 @@ def different(one: Any, other: Any, name: str) -> bool:
         signature(theirs) != signature(ours))
 
 
-@pytest.mark.parametrize(("theirs", "ours"), PAIRS, ids=["htcondor2", "classad2", "personal"])
+@pytest.mark.parametrize(("theirs", "ours"), PAIRS, ids=["htcondor2", "classad2", "personal", "dags", "htchirp"])
 def test_every_public_name_and_signature_is_there_or_listed(theirs: ModuleType, ours: ModuleType) -> None:
     assert set(differences(theirs, ours)) - listed() == set()
 
@@ -240,3 +246,39 @@ def test_descriptions_are_as_theirs(positional: Any, named: Any) -> None:
                       None if items is None else list(items), submit.getSubmitMethod()])
     assert found[1] == found[0]
     assert our_htcondor2.Submit({"a": "$(b)", "b": "7"}).expand("a") == "7"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_dag_files_are_as_theirs(seed: int, tmp_path: Path) -> None:
+    found = []
+    for module, submit in ((dags, htcondor2.Submit), (our_dags, our_htcondor2.Submit)):
+        dag = some_dag(module, submit, Random(seed))
+        path = module.write_dag(dag, tmp_path / module.__name__)
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+        # siblings come in no particular order, and joins are numbered as they come
+        lines = sorted(re.sub("__JOIN__:[0-9]+", "__JOIN__", line) for line in lines)
+        found.append([lines, sorted(each.name for each in path.parent.iterdir()), len(dag.describe().splitlines())])
+    assert found[1] == found[0]
+
+
+def some_dag(module: Any, submit: Any, random: Random) -> Any:
+    """A DAG of chance."""
+    dag = module.DAG(dagman_config={"DAGMAN_MAX_JOBS_IDLE": 3} if random.random() < 0.3 else None)
+    nodes: list[Any] = []
+    for number in range(random.randint(1, 8)):
+        said = {"retries": random.choice([None, 2]), "priority": random.choice([0, 7]), "noop": random.random() < 0.2,
+                "pre": module.Script("x", ["a", 1], retry=random.random() < 0.5) if random.random() < 0.3 else None}
+        if random.random() < 0.2:
+            node = dag.subdag(name=f"n{number}", dag_file=Path("x.dag"), **said)
+        else:
+            size = random.choice([1, 2, 4])
+            node = dag.layer(name=f"n{number}", submit_description=submit({"executable": "/bin/true"}),
+                             vars=[{"word": f'"{each}\\'} for each in range(size)], **said)
+        for parent in nodes:
+            if random.random() < 0.4:
+                edges = [module.ManyToMany(), module.Slicer(slice(0, 2))]
+                edges += [module.OneToOne()] if len(parent) == len(node) else []
+                edges += [module.Grouper(2, 2)] if len(parent) == len(node) and len(node) > 1 else []
+                node.add_parents(parent, edge=random.choice(edges))
+        nodes.append(node)
+    return dag

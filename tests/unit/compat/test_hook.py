@@ -19,6 +19,15 @@ import condor_actors.compat.htcondor2 as ours
 assert htcondor2.Submit is Submit is ours.Submit is htcondor.Submit
 assert classad.ClassAd is classad2.ClassAd
 assert htcondor2.__name__ in ("htcondor2", "condor_actors.compat.htcondor2")
+from htcondor2 import dags
+from htcondor2.htchirp import HTChirp
+import htcondor.dags, htcondor2.dags.exceptions, htcondor2.personal
+assert dags is htcondor2.dags is htcondor.dags is ours.dags
+assert htcondor2.dags.exceptions.DAGsException is dags.exceptions.DAGsException
+try:
+    import classad2.nothing
+except ModuleNotFoundError:
+    pass
 print(sys.argv, __name__, classad2.ExprTree("1 + 4").eval())
 """
 HIDE = "import sys; sys.path = [each for each in sys.path if not each.endswith('site-packages')] + [{beside!r}]\n"
