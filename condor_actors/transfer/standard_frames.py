@@ -26,6 +26,8 @@ letter  payload              means
 ``Y``   errno, text          the checkpoint is whole and kept (0), or not
 ``C``   run id, key, secret  home, on another connection: it is to be the channel; secret: 32 bytes, or none
 ``S``   run id, key, label   home, on another connection: it is to be the channel of a helper, which ``L`` names
+``G``   run id, key, label,  home, on another connection: it is the numbered channel of the first process (label 0) or
+        secret, number       of a helper, or goes on over this connection; so many bytes have come
 ``V``   –                    starter: the next checkpoint is to be the program's last act here
 ``A``   number (8)           either: so many frames have come; home's first one, right after ``R``, takes the offer
 ``O``   –                    either: the stream is over, and not just this connection
@@ -35,6 +37,9 @@ letter  payload              means
 **A stream that outlives its connections.**  Where home has taken the offer, the frames of each end after ``R`` (home's:
 after ``K``) are numbered, but for ``A`` and ``O`` (:mod:`condor_actors.transfer.numbered_frames`).  When the connection
 breaks, home dials again and says ``U``; the starter's answer is an ``A``, or ``N``.  Then both send what had not come.
+The channels of such a run are numbered, too, but for those that the stream carries: ``G`` is answered in the same way,
+and from then on the connection is neither TLS nor frames, but what the relays of both ends say to each other
+(``native/relay/numbered.c``).
 """
 
 from __future__ import annotations
@@ -48,17 +53,17 @@ from condor_actors.transfer.streams import BadStream
 
 __all__ = [
     "ARRIVED", "BORN", "CHANNEL", "CHANNEL_LINE", "DATA", "ENDED", "IMAGE", "INCREMENT", "KEPT", "KEY", "MEMBER", "NO",
-    "OFFER", "OVER", "PACKED", "PIECE", "READY", "RESUMED", "RESUMED_LINE", "SPARE", "STANDARD_LINE", "STRAIGHT",
-    "StreamReader", "VACATE", "WANTED", "arrived_frame", "fields_of", "first_frame", "frame", "message_frame",
-    "number_of",
+    "NUMBERED", "OFFER", "OVER", "PACKED", "PIECE", "READY", "RESUMED", "RESUMED_LINE", "SPARE", "STANDARD_LINE",
+    "STRAIGHT", "StreamReader", "VACATE", "WANTED", "arrived_frame", "fields_of", "first_frame", "frame",
+    "message_frame", "number_of",
 ]
 
 STANDARD_LINE = b"condor standard 1\n"
 """The first line of such a stream; ``office.services[STANDARD_LINE]`` of a post office serves it."""
 
 CHANNEL_LINE = b"condor channel 1\n"
-"""The first line of a connection that becomes the channel of a run's first process: ``C`` and its answer, ``R`` or
-``N``; from then on it is neither TLS nor frames, but what the runtime and the native shadow say to each other."""
+"""The first line of a connection that becomes the channel of a process: ``C``, ``S`` or ``G``, and the answer; from
+then on it is neither TLS nor frames, but what the runtime and the native shadow say to each other."""
 
 RESUMED_LINE = b"condor standard resumed 1\n"
 """The first line of a connection on which a stream goes on whose connection has broken: ``U`` and its answer, ``A`` or
@@ -66,8 +71,8 @@ RESUMED_LINE = b"condor standard resumed 1\n"
 
 KEY, READY, NO, DATA, MEMBER, BORN, ENDED, IMAGE, WANTED, PIECE, PACKED, KEPT, VACATE, CHANNEL, SPARE, STRAIGHT = (
     ord(each) for each in "KRNDFBEIWPZYVCSL")
-ARRIVED, OVER, RESUMED = ord("A"), ord("O"), ord("U")
-OFFER = b"\x01"
+ARRIVED, OVER, RESUMED, NUMBERED = ord("A"), ord("O"), ord("U"), ord("G")
+OFFER = b"\x02"
 INCREMENT = 1
 HEADER = struct.Struct("<IHB")
 MAX_FRAME_BYTES = 1 << 20
@@ -77,7 +82,7 @@ MAX_LIST_BYTES = 32 << 20
 
 _SHAPES: dict[int, tuple[type, ...]] = {
     KEY: (str, str), CHANNEL: (str, str, bytes), SPARE: (str, str, int), NO: (str,), KEPT: (int, str),
-    RESUMED: (str, str, int)}
+    RESUMED: (str, str, int), NUMBERED: (str, str, int, bytes, int)}
 _NUMBER = struct.Struct("<Q")
 
 

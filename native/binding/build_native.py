@@ -1,4 +1,4 @@
-"""Describes the extension module ``condor_actors.machine.native._native``: C code of the shadow and of starts.
+"""Describes the extension module ``condor_actors.machine.native._native``: C code of shadow, starts and relays.
 
 The module is built against the stable ABI.  Nothing of it is ever in the path of a system call: Python opens
 sessions, takes events and reads statistics.
@@ -17,11 +17,11 @@ NATIVE = Path(__file__).resolve().parent.parent
 BUILD = NATIVE / "build"
 
 
-FOLDERS = ("shadow", "spawn")
+FOLDERS = ("shadow", "spawn", "relay")
 
 
 def declarations() -> str:
-    """Return what cffi may read of shadow.h and spawn.h: everything but the preprocessor's lines."""
+    """Return what cffi may read of the folders' headers: everything but the preprocessor's lines."""
     lines = [line for name in FOLDERS for line in (NATIVE / name / f"{name}.h").read_text().splitlines()]
     return "\n".join(line for line in lines if not line.startswith("#"))
 
@@ -42,7 +42,7 @@ ffibuilder.set_source(
     "".join(f'#include "{name}.h"\n' for name in FOLDERS),
     sources=sorted(f"native/{path.relative_to(NATIVE)}" for name in FOLDERS for path in (NATIVE / name).rglob("*.c")),
     depends=sorted(f"native/{path.relative_to(NATIVE)}" for path in NATIVE.glob("**/*.h")),
-    include_dirs=["native", "native/shadow", "native/spawn", "native/build"],
+    include_dirs=["native", *(f"native/{name}" for name in FOLDERS), "native/build"],
     extra_compile_args=["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused-parameter"],
     py_limited_api=True,
 )

@@ -1,4 +1,4 @@
-"""Bugs of the native code: launcher, shadow, runtime, ClassAds.
+"""Bugs of the native code: launcher, shadow, runtime, relays, ClassAds.
 
 What these let through must be harmless on the machine that tries them: no hole in the runtime's filter or in job_root
 through which an attack of the tests could reach more than the test's own directory.
@@ -197,4 +197,45 @@ CLASSADS: tuple[Mutation, ...] = (
         killed_by=("tests/unit/classads/test_evaluation.py::test_integers_are_those_of_the_machine",)),
 )
 
-MUTATIONS: tuple[Mutation, ...] = (*LAUNCHER, *CHANNEL, *SHADOW, *RUNTIME, *CLASSADS)
+RELAYS: tuple[Mutation, ...] = (
+    Mutation(
+        "relay-sends-again-what-came", "native/relay/numbered.c",
+        "    bytes_drop(&c->kept, (size_t)(arrived - c->acknowledged));\n",
+        "",
+        why="a call whose connection broke is done twice",
+        killed_by=(
+            "tests/native/test_relays.py::test_every_byte_comes_once_and_in_order_wherever_connections_break",)),
+    Mutation(
+        "relay-goes-on-in-the-middle-of-a-frame", "native/relay/numbered.c",
+        "    c->head_used = c->left = 0; /* what came of a frame is counted */\n",
+        "",
+        why="what comes over the next connection is taken for the rest of a frame of the last",
+        killed_by=(
+            "tests/native/test_relays.py::test_every_byte_comes_once_and_in_order_wherever_connections_break",)),
+    Mutation(
+        "relay-believes-what-arrived", "native/relay/numbered.c",
+        "    if (arrived < c->acknowledged || arrived - c->acknowledged > c->sent - c->acknowledged + c->end_sent)\n",
+        "    if (arrived < c->acknowledged)\n",
+        why="a hostile machine makes home forget what it has not had",
+        killed_by=("tests/native/test_relays.py::test_a_hostile_end_ends_the_channel_and_nothing_else",)),
+    Mutation(
+        "relay-speaks-too-early", "native/relay/numbered.c",
+        "remote->fd >= 0 && !c->listens && ",
+        "remote->fd >= 0 && ",
+        why="the first answers are lost in the other end's TLS",
+        killed_by=("tests/native/test_relays.py::test_who_listens_says_nothing_before_the_other_end_has",)),
+    Mutation(
+        "relay-keeps-no-bound", "native/relay/numbered.c",
+        "!c->end_came && c->kept.used < WINDOW_BYTES;",
+        "!c->end_came;",
+        why="a program that writes while a gateway is away fills the execute machine's memory",
+        killed_by=("tests/native/test_relays.py::test_what_does_not_arrive_is_bounded",)),
+    Mutation(
+        "splice-swallows-a-half-close", "native/relay/splice.c",
+        "            shutdown(end->fd, SHUT_WR);\n",
+        "",
+        why="who waits for the end of what the other says waits for ever",
+        killed_by=("tests/native/test_relays.py::test_a_half_close_is_passed_on_after_what_came_before_and_answers_go_back",)),
+)
+
+MUTATIONS: tuple[Mutation, ...] = (*LAUNCHER, *CHANNEL, *SHADOW, *RUNTIME, *CLASSADS, *RELAYS)

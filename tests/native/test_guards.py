@@ -12,7 +12,7 @@ import pytest
 from tests.native import guards
 
 NATIVE = Path(__file__).parents[2] / "native"
-PROGRAMS = ("runtime", "shadow", "launcher", "root")
+PROGRAMS = ("runtime", "shadow", "launcher", "root", "relay")
 LOCK = "struct lock { int word; };\nvoid lock(struct lock *l);\nvoid unlock(struct lock *l);\nstatic struct lock l;\n"
 
 

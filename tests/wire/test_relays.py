@@ -21,6 +21,7 @@ from condor_actors.cores.gateway.client_limits import ClientLimits, GatewaySetti
 from condor_actors.cores.gateway.routes import Dial, OwnHosts, Routes
 from condor_actors.daemons.gateway.circuit_edges import real_edges
 from condor_actors.daemons.gateway.circuits import Circuits
+from condor_actors.machine.native.splice import Splice
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import AskFailed, Done
 from condor_actors.wire.blocking import Unreachable, connect
@@ -32,7 +33,6 @@ from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.partners.partner_store import Partner, partners_text
 from condor_actors.wire.relays.hop import NoCircuit
 from condor_actors.wire.relays.lines import CIRCUIT_LINE
-from condor_actors.wire.relays.splice import Splice
 from tests.wire.conftest import Process
 
 Make = Callable[..., Process]
@@ -231,7 +231,7 @@ async def test_bytes_go_both_ways_and_a_slow_reader_loses_none() -> None:
     assert back == b"back and more, when all is said"
     first.close()
     await ended
-    assert splice.carried == [len(sent), len(back)]
+    assert splice.carried == (len(sent), len(back))
 
 
 @pytest_twisted.ensureDeferred

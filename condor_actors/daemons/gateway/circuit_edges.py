@@ -10,13 +10,13 @@ from typing import Any
 import attrs
 from twisted.internet.defer import Deferred, fail
 
+from condor_actors.machine.native.splice import Splice
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.nodes import TlsNode, parse_node
 from condor_actors.wire.post_office import PostOffice
 from condor_actors.wire.relays.dialing import direct
 from condor_actors.wire.relays.hop import NoCircuit, hop
 from condor_actors.wire.relays.socket_handover import FirstByte
-from condor_actors.wire.relays.splice import Splice
 
 __all__ = ["CircuitEdges", "no_circuit", "real_edges"]
 
@@ -33,7 +33,7 @@ class CircuitEdges:
         hop: (node, the two lines, the role that who answers must have, known): fires with a bare connection after
             ``known`` has heard whose it is, or fails with :class:`~condor_actors.wire.relays.hop.NoCircuit`.
         first_byte: (connection, seconds, then): see :class:`~condor_actors.wire.relays.socket_handover.FirstByte`.
-        splice: (first, second, ended): see :class:`~condor_actors.wire.relays.splice.Splice`.
+        splice: (first, second, ended): see :class:`~condor_actors.machine.native.splice.Splice`.
         new_number: of a circuit, which nobody guesses.
     """
 

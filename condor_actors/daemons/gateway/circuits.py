@@ -32,13 +32,13 @@ from twisted.python.failure import Failure
 from condor_actors.cores.gateway.client_limits import ClientLimits
 from condor_actors.cores.gateway.routes import AskBack, Dial, OwnHosts, Route, Routes
 from condor_actors.daemons.gateway.circuit_edges import CircuitEdges, no_circuit
+from condor_actors.machine.native.splice import Splice
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.nodes import BadNode
 from condor_actors.wire.relays.dialing import GATEWAY_ROLE
 from condor_actors.wire.relays.hop import Asked, NoCircuit
 from condor_actors.wire.relays.lines import BACK_LINE, CIRCUIT_LINE, RELAYED_LINE, partner_of, target_here, words
 from condor_actors.wire.relays.socket_handover import READY
-from condor_actors.wire.relays.splice import Splice
 
 __all__ = ["Circuits"]
 

@@ -50,6 +50,7 @@ from condor_actors.machine.native.sessions import NativeSessions
 from condor_actors.machine.native.shadow import EventKind, ShadowEvent
 from condor_actors.machine.standard.channel import HomeChannel
 from condor_actors.machine.standard.checkpoint_folder import CheckpointFolder, GoodImage
+from condor_actors.machine.standard.numbered_channel import HomeChannels
 from condor_actors.machine.standard.resuming import Redialling
 from condor_actors.machine.standard.submit_endpoint import SubmitEndpoint
 from condor_actors.messages.codes import HoldCode
@@ -95,10 +96,6 @@ class StandardEdges:
     is_relayed: Callable[[str], bool] = lambda node: False
 
 
-def _only(channel: HomeChannel) -> Factory:
-    return Factory.forProtocol(lambda: channel)
-
-
 class StandardShadow(Shadow):
     """The shadow of a standard-universe job, which performs the program's system calls.
 
@@ -113,6 +110,7 @@ class StandardShadow(Shadow):
         super().__init__(order, job, edges, key)
         self._good: GoodImage | None = None
         self._stream: SubmitEndpoint | None = None
+        self._channels: HomeChannels | None = None
         self._session = -1
         self._spares = self._label = 0
         self._vacating = False
@@ -229,6 +227,8 @@ class StandardShadow(Shadow):
         guarded, run = self.context.guarded, (self.core.order.run_id, self._key)
         redialling = Redialling(self._standard.reactor, run, lambda: self._standard.endpoint(node),
                                 self.core.order.lease_s)
+        self._channels = HomeChannels(self._standard.reactor, run, lambda: self._standard.endpoint(node),
+                                      self.core.order.lease_s)
         stream: SubmitEndpoint
         stream = self._stream = SubmitEndpoint(
             self._standard.reactor, local=local, run_id=run[0], key=run[1],
@@ -270,28 +270,27 @@ class StandardShadow(Shadow):
                 "to try again; to have it begin anew remove that folder first", HoldCode.FAILED_TO_CHECKPOINT, number))
         elif number:
             self._turn(HomeFailed(f"the checkpoint could not be sent: {text or os.strerror(number)}"))
-        elif self._stream is not None and self._stream.lasts:
-            self._serve(None, None)
         else:
-            self._dial_channel()
+            self._dial_channel(0, self._serve)
 
-    def _dial_channel(self) -> None:
-        """A way for the program's calls that nobody relays; where there is none, the stream carries them."""
+    def _dial_channel(self, label: int, ready: Callable[[socket.socket | None, bytes | None], None]) -> None:
+        """A way for the calls of a process (0: the first one) that no Python relays; where there is none, the stream
+        carries them."""
         order = self.core.order
-        channel = HomeChannel(self._standard.reactor, order.run_id, self._key, self.context.guarded(self._serve))
+        if self._channels is not None and self._stream is not None and self._stream.lasts:
+            self._channels.open(label, self.context.guarded(ready))
+            return
+        channel = HomeChannel(self._standard.reactor, order.run_id, self._key, self.context.guarded(ready),
+                              label or None)
         connecting = self._standard.endpoint(order.starter_node).connect(Factory.forProtocol(lambda: channel))
         connecting.addErrback(channel.connectionLost)
 
     def _dial_spares(self) -> None:
         """Connections that become the channels of the next helpers: some are kept, once the program has started any."""
-        order = self.core.order
         while self._spares < SPARES and self._stream is not None:
             self._spares += 1
             self._label += 1
-            spare = self.context.guarded(partial(self._spare, self._label))
-            channel = HomeChannel(self._standard.reactor, order.run_id, self._key, spare, self._label)
-            connecting = self._standard.endpoint(order.starter_node).connect(_only(channel))
-            connecting.addErrback(channel.connectionLost)
+            self._dial_channel(self._label, partial(self._spare, self._label))
 
     def _spare(self, label: int, sock: socket.socket | None, _secret: bytes | None) -> None:
         """One is there, or will not be: then helpers' calls are relayed."""
@@ -338,6 +337,12 @@ class StandardShadow(Shadow):
             stream.cut("the run is over")
         if self._session >= 0:
             self._standard.sessions.close(self._session)
+        self._cut_channels()
+
+    def _cut_channels(self) -> None:
+        channels, self._channels = self._channels, None
+        if channels is not None:
+            channels.cut()
 
     def _stream_lost(self, reason: str) -> None:
         if self._session >= 0:  # its channel may have a connection of its own
@@ -378,6 +383,7 @@ class StandardShadow(Shadow):
             self._dial_spares()
         elif kind is EventKind.ENDED:
             self._session = -1
+            self._cut_channels()
             stream, self._stream = self._stream, None
             if stream is not None:
                 stream.cut("the session has ended")

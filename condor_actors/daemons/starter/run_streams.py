@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.starter.checkpoint_guard import CheckpointGuard
+from condor_actors.machine.standard.numbered_channel import FarNumbered
 
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.run_resources import RunResources
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
 
 __all__ = ["RunStreams", "accept_stream"]
+
+
+MOST_NUMBERED = 100_000
+"""So many channels of a run's processes are remembered: later ones are relayed by the stream."""
 
 
 class RunStreams:
@@ -46,6 +51,8 @@ class RunStreams:
         self._images = 0
         self._streams: list[ExecuteEndpoint] = []
         self._channels: list[FarChannel] = []
+        self._numbered: dict[int, FarNumbered | None] = {}
+        self._lines: dict[int, tuple[FarChannel, int]] = {}
         self._attach: Callable[..., None] = as_turn(starter.attached)
         self._channel: Callable[..., None] = as_turn(starter.channelled)
         self._spare: Callable[..., None] = as_turn(starter.spared)
@@ -68,6 +75,8 @@ class RunStreams:
         """A stream has ended."""
         if stream in self._streams:
             self._streams.remove(stream)
+        if not self._streams:
+            self._cut_numbered()
         self._detached(stream, reason)
 
     def channelled(self, channel: FarChannel, answer: Callable[[bool], None]) -> None:
@@ -84,6 +93,51 @@ class RunStreams:
             answer(use)
 
         self._spare(channel, label, taken)
+
+    def numbered(self, line: FarChannel, label: int, secret: bytes, received: int) -> None:
+        """A connection is here for a numbered channel, which begins or goes on; ``line`` hears whether it does."""
+        self._lines[label] = line, received
+        if label in self._numbered:
+            self._go_on(label)
+            return
+        try:
+            if len(self._numbered) >= MOST_NUMBERED:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            channel = FarNumbered(line.reactor, secret, lambda: self._numbered_over(label))
+        except OSError:
+            del self._lines[label]
+            line.refuse()
+            return
+        self._numbered[label] = channel
+
+        def taken(use: bool) -> None:
+            if not use:
+                self._numbered[label] = None
+                channel.cut()
+            self._go_on(label)
+
+        if label:
+            self._spare(channel, label, taken)
+        else:
+            self._channel(channel, taken)
+
+    def _go_on(self, label: int) -> None:
+        """Over the connection that came last."""
+        line, received = self._lines.pop(label, (None, 0))
+        channel = self._numbered.get(label)
+        if line is not None and channel is not None:
+            line.go_on(channel, received)
+        elif line is not None:
+            line.refuse()
+
+    def _numbered_over(self, label: int) -> None:
+        """It stays known, so that none begins in its place."""
+        self._numbered[label] = None
+
+    def _cut_numbered(self) -> None:
+        for channel in self._numbered.values():
+            if channel is not None:
+                channel.cut()
 
     def channel_used(self, channel: FarChannel) -> None:
         """A process, or the stream, has the channel: cutting it is not ours any more."""
@@ -119,6 +173,7 @@ class RunStreams:
         channels, self._channels = self._channels, []
         for channel in channels:
             channel.cut()
+        self._cut_numbered()
         for stream in streams:
             stream.cut("the run is over")
 

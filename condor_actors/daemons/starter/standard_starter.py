@@ -29,6 +29,7 @@ from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
+from condor_actors.machine.standard.numbered_channel import FarNumbered
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, HELPERS_RUN, LauncherExit
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.interactive import OpenPort, OpenShell, ReadRunFile
@@ -67,7 +68,7 @@ class StandardStarter(Starter):
         self.hooks = RunHooks(self, None)
         self._ticket: bytes = question.message.checkpoint_ticket
         self._home: ExecuteEndpoint | None = None
-        self._channel: FarChannel | None = None
+        self._channel: FarChannel | FarNumbered | None = None
         self._image = ""
         self._laid_out = False
         self._exit_said = False
@@ -101,7 +102,7 @@ class StandardStarter(Starter):
         self._home = stream
         answer("")
 
-    def channelled(self, channel: FarChannel, answer: Callable[[bool], None]) -> None:
+    def channelled(self, channel: FarChannel | FarNumbered, answer: Callable[[bool], None]) -> None:
         """The channel of the first process is here; ``answer(whether there is a use for it)``."""
         wanted = (self._home is not None and self._channel is None
                   and self.core.state is jr.StarterState.PREPARING)
@@ -109,7 +110,7 @@ class StandardStarter(Starter):
             self._channel = channel
         answer(wanted)
 
-    def spared(self, channel: FarChannel, label: int, answer: Callable[[bool], None]) -> None:
+    def spared(self, channel: FarChannel | FarNumbered, label: int, answer: Callable[[bool], None]) -> None:
         """The channel of a helper is here, before it is needed; ``answer(whether there is a use for it)``."""
         answer(self._home is not None and self._home.spare(channel, label))
 
@@ -241,7 +242,7 @@ class StandardStarter(Starter):
             more["key"], writer = os.pipe2(os.O_CLOEXEC)
             os.write(writer, channel.secret)
             os.close(writer)
-        if self.held.streams is not None:
+        if self.held.streams is not None and isinstance(channel, FarChannel):
             self.held.streams.channel_used(channel)
         return channel.socket().detach(), more
 

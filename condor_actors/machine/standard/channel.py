@@ -10,6 +10,8 @@ Where that cannot be (an older starter host), the stream carries the channel.
 
 The helpers that a program starts get connections of the same kind, dialled before they are needed: each has a label, by
 which home says whose it becomes.  Keys of theirs follow from their parent's.
+
+Where gateways are in the way a channel outlives its connections (:mod:`.numbered_channel`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.error import ConnectionDone
 from twisted.internet.protocol import Protocol
@@ -27,17 +29,21 @@ from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.streams import BadStream
 from condor_actors.wire.relays.socket_handover import raw_transport, take_socket
 
-__all__ = ["FarChannel", "HomeChannel"]
+if TYPE_CHECKING:
+    from condor_actors.machine.standard.numbered_channel import FarNumbered
+
+__all__ = ["SECRET_BYTES", "FarChannel", "HomeChannel", "OneAnswer"]
 
 _DONE = Failure(ConnectionDone())
 PATIENCE_S = 20.0
 SECRET_BYTES = 32
 
 
-class _Channel(Protocol):
+class OneAnswer(Protocol):
     """What both have in common: one frame, and an end that is told once."""
 
     def __init__(self, reactor: Any) -> None:
+        self.reactor = reactor
         self._reader = ss.StreamReader()
         self._patience = reactor.callLater(PATIENCE_S, self.cut)
 
@@ -66,7 +72,7 @@ class _Channel(Protocol):
             transport.abortConnection()
 
 
-class HomeChannel(_Channel):
+class HomeChannel(OneAnswer):
     """The end that dials.
 
     Args:
@@ -114,12 +120,13 @@ class HomeChannel(_Channel):
             sock.close()
 
 
-class FarChannel(_Channel):
+class FarChannel(OneAnswer):
     """The end beside the runtime.
 
     Args:
         accept: finds the run of (run id, key): None, or the object whose ``channelled(channel, answer)``, or
-            ``spared(channel, label, answer)`` of a helper's, calls ``answer(whether it takes it)`` soon.
+            ``spared(channel, label, answer)`` of a helper's, calls ``answer(whether it takes it)`` soon, and whose
+            ``numbered(line, label, secret, received)`` calls ``go_on`` or ``refuse`` of this.
     """
 
     def __init__(self, reactor: Any, accept: Callable[[str, str], Any]) -> None:
@@ -130,29 +137,49 @@ class FarChannel(_Channel):
 
     def take(self, letter: int, payload: bytes) -> None:
         """Whose channel it is to be."""
-        if letter not in (ss.CHANNEL, ss.SPARE) or not self._patience.active():
+        if letter not in (ss.CHANNEL, ss.SPARE, ss.NUMBERED) or not self._patience.active():
             raise BadStream("a channel that does not say whose it is")
-        run_id, key, what = ss.fields_of(letter, payload)
+        run_id, key, *what = ss.fields_of(letter, payload)
         self.calm()
         run = self._accept(run_id, key)
-        if run is not None and letter == ss.SPARE:
-            run.spared(self, what, self._answered)
-        elif run is not None and len(what) in (0, SECRET_BYTES):
-            self.secret = what
+        if run is None:
+            self.refuse()
+        elif letter == ss.SPARE:
+            run.spared(self, what[0], self._answered)
+        elif letter == ss.NUMBERED:
+            self._numbered(run, *what)
+        elif len(what[0]) in (0, SECRET_BYTES):
+            self.secret = what[0]
             run.channelled(self, self._answered)
         else:
-            self._answered(False)
+            self.refuse()
+
+    def _numbered(self, run: Any, label: int, secret: bytes, received: int) -> None:
+        if label < 0 or not 0 <= received < 1 << 63 or len(secret) != (0 if label else SECRET_BYTES):
+            raise BadStream("a numbered channel that cannot be")
+        run.numbered(self, label, secret, received)
 
     def _answered(self, taken: bool) -> None:
         transport: Any = self.transport
         if self._over:
             return
         if not taken:
-            transport.write(ss.message_frame(ss.NO, "there is no such run here, or it has its channel already"))
-            transport.loseConnection()
+            self.refuse()
             return
         transport.write(ss.frame(ss.READY))
         raw_transport(transport).pauseProducing()
+
+    def refuse(self) -> None:
+        """There is no use for it."""
+        transport: Any = self.transport
+        if not self._over:
+            transport.write(ss.message_frame(ss.NO, "there is no such run here, or it has its channel already"))
+            transport.loseConnection()
+
+    def go_on(self, channel: FarNumbered, received: int) -> None:
+        """A numbered channel goes on over this connection, whose other end has so many bytes."""
+        if not self._over and not channel.go_on(self.transport, received):
+            self.refuse()
 
     def socket(self) -> socket.socket:
         """The socket, once home has said that the run may begin: so it has the answer."""

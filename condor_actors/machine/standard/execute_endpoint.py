@@ -31,6 +31,7 @@ from condor_actors.machine.standard.channel_socket import (
     ChannelSocket,
     RequestFollower,
 )
+from condor_actors.machine.standard.numbered_channel import FarNumbered
 from condor_actors.machine.standard.resumable import ResumableStream
 from condor_actors.machine.standard.stream import ImageRefused
 from condor_actors.transfer import standard_frames as ss
@@ -98,7 +99,7 @@ class ExecuteEndpoint(ResumableStream):
         self._newborn = 0
         self._control: _Control | None = None
         self._helpers: set[_Control] = set()
-        self._spares: dict[int, FarChannel] = {}
+        self._spares: dict[int, FarChannel | FarNumbered] = {}
         self._born: dict[int, int] = {}
         self._straight: dict[int, int] = {}
         self._awaited: dict[int, _Control] = {}
@@ -297,7 +298,7 @@ class ExecuteEndpoint(ResumableStream):
             self._keep_file(descriptor)
             self._answer_control(0, descriptor)
 
-    def spare(self, channel: FarChannel, label: int) -> bool:
+    def spare(self, channel: FarChannel | FarNumbered, label: int) -> bool:
         """A connection that is to become the channel of a helper; whether there is a use for it."""
         if self.over or self._control is None or len(self._spares) >= SPARES or label in self._spares:
             return False

@@ -283,7 +283,7 @@ def _greeted(post: SimulatedPost, end: BareEnd, greeting: Greeting) -> None:
 
 
 class BareSplice:
-    """Passes on what comes: see :class:`condor_actors.wire.relays.splice.Splice`."""
+    """Passes on what comes: see :class:`condor_actors.machine.native.splice.Splice`."""
 
     def __init__(self, first: BareEnd, second: BareEnd, ended: Callable[[], None]) -> None:
         self.carried = [0, 0]

@@ -24,17 +24,13 @@ from condor_actors.wire.certificates.strangers import stranger_at
 from condor_actors.wire.certificates.trust import BadCertificate
 from condor_actors.wire.nodes import TlsNode
 from condor_actors.wire.relays.lines import MOST_BYTES, YES, answer_of, no
-from condor_actors.wire.relays.socket_handover import raw_transport, take_socket
+from condor_actors.wire.relays.socket_handover import keep_alive, take_now, take_socket
 
 __all__ = ["Asked", "NoCircuit", "adopt", "hop"]
 
 _DONE = Failure(ConnectionDone())
 FIRST_WORDS_S = 10.0
 """Who asks has so long to say what for."""
-
-SILENT_S, PROBE_S, PROBES, UNACKNOWLEDGED_MS = 20, 10, 3, 60_000
-"""A bare connection without a word for so long is asked whether it is alive, so often; and what was sent over it and is
-not acknowledged for so long ends it."""
 
 
 class NoCircuit(ConnectError):
@@ -213,14 +209,10 @@ class Asked(Protocol):
         if self._answered:
             return None
         self._answered = True
-        raw = raw_transport(transport)
-        raw.pauseProducing()
-        transport.write(YES)
-        raw.doWrite()  # to the kernel, now: what comes next is not for TLS
-        if raw.dataBuffer or raw._tempDataBuffer:  # noqa: SLF001 - Twisted has no other name for what is left
-            self._abort()
-            return None
-        return take_socket(transport)
+        sock = take_now(transport, YES)
+        if sock is None:
+            self._calm()
+        return sock
 
     def refuse(self, reason: str) -> None:
         """Say no."""
@@ -259,8 +251,5 @@ def adopt(reactor: Any, sock: socket.socket, factory: Any) -> Any:
         The transport; its ``protocol`` is what the factory made.
     """
     with sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in ((socket.TCP_KEEPIDLE, SILENT_S), (socket.TCP_KEEPINTVL, PROBE_S),
-                              (socket.TCP_KEEPCNT, PROBES), (socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)):
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        keep_alive(sock)
         return reactor.adoptStreamConnection(sock.fileno(), sock.family, factory)

@@ -12,10 +12,14 @@ from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-__all__ = ["READY", "FirstByte", "raw_transport", "take_socket"]
+__all__ = ["READY", "FirstByte", "keep_alive", "raw_transport", "take_now", "take_socket"]
 
 READY = b"\n"
 """What the end that was answered says, bare, where the other would speak first: it has taken its connection."""
+
+SILENT_S, PROBE_S, PROBES, UNACKNOWLEDGED_MS = 20, 10, 3, 60_000
+"""A bare connection without a word for so long is asked whether it is alive, so often; and what was sent over it and is
+not acknowledged for so long ends it."""
 
 
 def raw_transport(transport: Any) -> Any:
@@ -44,6 +48,33 @@ def take_socket(transport: Any) -> socket.socket:
     if taken.family != socket.AF_UNIX:
         taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return taken
+
+
+def take_now(transport: Any, last_words: bytes) -> socket.socket | None:
+    """Say the last words over TLS, and take the connection's socket: what comes next is not for TLS.  None: the other
+    end does not even take these, and the connection is given up."""
+    raw = raw_transport(transport)
+    raw.pauseProducing()
+    transport.write(last_words)
+    raw.doWrite()  # to the kernel, now
+    if raw.dataBuffer or raw._tempDataBuffer:  # noqa: SLF001 - Twisted has no other name for what is left
+        transport.abortConnection()
+        return None
+    return take_socket(transport)
+
+
+def keep_alive(sock: socket.socket) -> None:
+    """Have the kernel find out that the other end of a bare connection is gone.
+
+    Raises:
+        OSError: it is already.
+    """
+    if sock.family == socket.AF_UNIX:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, SILENT_S), (socket.TCP_KEEPINTVL, PROBE_S),
+                          (socket.TCP_KEEPCNT, PROBES), (socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)):
+        sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 @implementer(IReadDescriptor)

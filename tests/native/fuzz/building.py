@@ -1,4 +1,4 @@
-"""The native shadow's fuzzers: each is a harness beside this file and the shadow's own sources."""
+"""The fuzzers of the native shadow and the relays: each is a harness beside this file and their own sources."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ def may_mount() -> bool:
         [*words, "true"], capture_output=True, check=False).returncode == 0
 
 
-def build_fuzzer(folder: Path, harness: str) -> Path:
+def build_fuzzer(folder: Path, harness: str, sources: list[str] | None = None) -> Path:
     """Build HARNESS in FOLDER, with clang's address and undefined-behaviour checks; return the program.
+
+    SOURCES are what it is about; without any, the shadow's.
 
     Raises Unbuildable when there is no clang, or nothing to confine the program with.
     """
@@ -50,7 +52,8 @@ def build_fuzzer(folder: Path, harness: str) -> Path:
     built = subprocess.run(
         ["clang", "-g", "-O1", "-std=gnu11", "-w", "-D_GNU_SOURCE", "-fsanitize=fuzzer,address,undefined",
          "-fno-sanitize=alignment", "-fno-sanitize-recover=undefined", "-include", str(HERE / "clang.h"),
-         f"-I{folder}", f"-I{NATIVE}", "-o", str(program), str(HERE / f"{harness}.c"), *shadow_sources(), "-lpthread"],
+         f"-I{folder}", f"-I{NATIVE}", "-o", str(program), str(HERE / f"{harness}.c"),
+         *(sources if sources is not None else shadow_sources()), "-lpthread"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if built.returncode and "clang_rt.fuzzer" in built.stderr:
