@@ -31,8 +31,9 @@ from condor_actors.wire.certificates.tool_credentials import ToolCredentials
 from condor_actors.wire.membership import cut_the_revoked
 from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.partners.partner_store import Partner, partners_text
-from condor_actors.wire.relays.hop import NoCircuit
-from condor_actors.wire.relays.lines import CIRCUIT_LINE
+from condor_actors.wire.relays.dialing import direct
+from condor_actors.wire.relays.hop import NoCircuit, hop
+from condor_actors.wire.relays.lines import CIRCUIT_LINE, words
 from tests.wire.conftest import Process
 
 Make = Callable[..., Process]
@@ -148,6 +149,18 @@ async def test_who_asked_hears_why_there_is_no_circuit(pools: Pools) -> None:
     nobody = await pools.math.box.ask(abroad(pools.node).replace("127.0.0.1", "10.9.8.8"), "echo", Done())
     assert isinstance(nobody.message, AskFailed)
     assert "through the gateway <127.0.0.1:1>" in nobody.message.text
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_partners_gateway_leads_to_its_own_pool_and_to_no_third(pools: Pools) -> None:
+    tls, node = pools.gateways[0].office.tls, tls_node(pools.routes.partners["physics"].gateways[0])
+    assert tls is not None
+    for third in ("<127.0.0.1%biology:9618>", "<127.0.0.1%physics%biology:9618>"):
+        with pytest.raises(NoCircuit, match="is no address of this pool"):
+            await hop(reactor, tls, node, direct(reactor, node), words(CIRCUIT_LINE, third), role="gateway",
+                      patience_s=10.0)
+    chain = await pools.math.box.ask("<127.0.0.1%biology%physics:9618>", "echo", Done())
+    assert isinstance(chain.message, AskFailed)
 
 
 @pytest_twisted.ensureDeferred

@@ -434,6 +434,15 @@ ROWS = (
         None,
         "Other pools whose jobs are welcome: names of partners (condor_flock), or patterns of their submit machines.",
     ),
+    seconds(
+        "VANISHED_MACHINE_TIMEOUT",
+        600,
+        "A standard-universe job in a pool behind a gateway goes on elsewhere, from its last checkpoint, when that"
+        " pool's gateway has said for so long that its machine does not answer; or when the job's lease is over. After"
+        " a restart of that pool's central manager its gateway may say so of good machines for UPDATE_INTERVAL.",
+        low=1,
+        read_by="SHADOW",
+    ),
     expression(
         "PRIO",
         None,

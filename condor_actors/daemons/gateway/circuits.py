@@ -37,14 +37,20 @@ from condor_actors.messages.envelope import Identity
 from condor_actors.wire.nodes import BadNode
 from condor_actors.wire.relays.dialing import GATEWAY_ROLE
 from condor_actors.wire.relays.hop import Asked, NoCircuit
-from condor_actors.wire.relays.lines import BACK_LINE, CIRCUIT_LINE, RELAYED_LINE, partner_of, target_here, words
+from condor_actors.wire.relays.lines import (
+    BACK_LINE,
+    CIRCUIT_LINE,
+    NOBODY_THERE,
+    RELAYED_LINE,
+    partner_of,
+    target_here,
+    words,
+)
 from condor_actors.wire.relays.socket_handover import READY
 
 __all__ = ["Circuits"]
 
 BACK_S = 15.0
-NOBODY_THERE = "no daemon of this pool answers there"
-"""What a partner hears of a machine that it may not reach, and of one that is not there: it learns nothing from it."""
 
 
 @attrs.define(eq=False)

@@ -114,7 +114,7 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
     def standard(spool: str) -> StandardEdges:
         assert endpoint is not None
         return StandardEdges(
-            server=server, active=active, is_relayed=is_relayed,
+            server=server, active=active, is_relayed=is_relayed, nobody_s=config.seconds("VANISHED_MACHINE_TIMEOUT"),
             reactor=reactor, sessions=sessions, endpoint=endpoint, environment=home_environment(),
             folder=lambda job: Path(spool or "/nonexistent") / "checkpoints" / job,
             identity=lambda: _nobody(config) if os.getuid() == 0 else None)

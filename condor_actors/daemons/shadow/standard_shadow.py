@@ -83,6 +83,7 @@ class StandardEdges:
         server: the checkpoint server's endpoint; None: there is none.
         active: the jobs that have a shadow in this process now.
         is_relayed: whether gateways pass on what is said to a node.
+        nobody_s: how long the other pool's gateway may say of a run's machine that nobody answers there.
     """
 
     reactor: Any
@@ -94,6 +95,7 @@ class StandardEdges:
     server: Callable[[], IStreamClientEndpoint | None] = lambda: None
     active: set[str] = attrs.field(factory=set)
     is_relayed: Callable[[str], bool] = lambda node: False
+    nobody_s: float
 
 
 class StandardShadow(Shadow):
@@ -226,7 +228,7 @@ class StandardShadow(Shadow):
         local = node.startswith(("unix:", "<127.", "<[::1]"))
         guarded, run = self.context.guarded, (self.core.order.run_id, self._key)
         redialling = Redialling(self._standard.reactor, run, lambda: self._standard.endpoint(node),
-                                self.core.order.lease_s)
+                                self.core.order.lease_s, self._standard.nobody_s)
         self._channels = HomeChannels(self._standard.reactor, run, lambda: self._standard.endpoint(node),
                                       self.core.order.lease_s)
         stream: SubmitEndpoint

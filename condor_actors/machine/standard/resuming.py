@@ -2,7 +2,9 @@
 
 Theory: home shows the key of the run, as it did at first, and says how much has come of the stream; the starter answers
 with the same (``condor standard resumed 1``).  From then on the connection is the stream's, and whatever ends it has
-home dial again: soon, then every few seconds, and no longer than the job's lease.
+home dial again: soon, then every few seconds, and no longer than the job's lease.  Where the other pool's gateway
+itself says all the while that nobody answers at the machine, that is not for long: no gateway is away then, but the
+machine.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from twisted.python.failure import Failure
 from condor_actors.machine.standard.resumable import ResumableStream
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.streams import BadStream
+from condor_actors.wire.relays.lines import NOBODY_THERE
 
 __all__ = ["FarLine", "HomeLine", "Redialling"]
 
@@ -170,22 +173,35 @@ class Redialling:
         run: id and key.
         endpoint: where the starter host is.
         lease_s: how long a stream may be without a connection.
+        nobody_s: how long the gateway of the other pool may say that nobody answers there.
     """
 
     def __init__(self, reactor: Any, run: tuple[str, str], endpoint: Callable[[], IStreamClientEndpoint],
-                 lease_s: float) -> None:
+                 lease_s: float, nobody_s: float) -> None:
         self._reactor = reactor
         self._run = run
         self._endpoint = endpoint
         self._lease_s = lease_s
+        self._nobody_s = nobody_s
+        self._nobody_until_s: float | None = None
         self._until_s = 0.0
         self._retry_s = FIRST_RETRY_S
 
     def begin(self, stream: ResumableStream) -> None:
         """Its connection has broken."""
         self._until_s = self._reactor.seconds() + self._lease_s
+        self._nobody_until_s = None
         self._retry_s = FIRST_RETRY_S
         self._dial(stream)
+
+    def _is_vanished(self, why: str) -> bool:
+        """Whether the gateway that is next to the machine has said for long enough that it does not answer."""
+        now_s = self._reactor.seconds()
+        if NOBODY_THERE not in why:  # a gateway is away: nobody knows
+            self._nobody_until_s = None
+        elif self._nobody_until_s is None:
+            self._nobody_until_s = now_s + self._nobody_s
+        return self._nobody_until_s is not None and now_s >= self._nobody_until_s
 
     def _dial(self, stream: ResumableStream) -> None:
         if stream.over:
@@ -196,6 +212,9 @@ class Redialling:
                 return
             if said or self._reactor.seconds() >= self._until_s:
                 stream.cut(why if said else f"no connection within the job's lease: {why}")
+                return
+            if self._is_vanished(why):
+                stream.cut(f"the machine does not answer its own pool's gateway any more: {why}")
                 return
             self._reactor.callLater(self._retry_s, self._dial, stream)
             self._retry_s = min(2 * self._retry_s, MOST_RETRY_S)

@@ -24,14 +24,17 @@ from condor_actors.messages.realm import MARK, is_realm
 from condor_actors.wire.nodes import BadNode, TlsNode, parse_node
 
 __all__ = [
-    "BACK_LINE", "MOST_BYTES", "RELAYED_LINE", "CIRCUIT_LINE", "YES", "answer_of", "no", "partner_of", "target_here",
-    "words",
+    "BACK_LINE", "MOST_BYTES", "NOBODY_THERE", "RELAYED_LINE", "CIRCUIT_LINE", "YES", "answer_of", "no", "partner_of",
+    "target_here", "words",
 ]
 
 CIRCUIT_LINE = b"condor circuit 1\n"
 BACK_LINE = b"condor circuit-back 2\n"
 RELAYED_LINE = b"condor relayed 1\n"
 YES = b"+\n"
+NOBODY_THERE = "no daemon of this pool answers there"
+"""What a partner hears of a machine that it may not reach, and of one that is not there: it learns nothing else from
+it.  A gateway that cannot be asked itself does not say so."""
 MOST_BYTES = 600
 """A second line, or an answer, that is longer is none."""
 

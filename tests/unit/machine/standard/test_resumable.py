@@ -18,8 +18,10 @@ from condor_actors.machine.standard.submit_endpoint import SubmitEndpoint
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList
 from condor_actors.transfer.numbered_frames import WINDOW_BYTES
+from condor_actors.wire.relays.hop import NoCircuit
+from condor_actors.wire.relays.lines import NOBODY_THERE
 
-RUN, KEY, LEASE_S = "1.0#1", "a-transfer-key", 600.0
+RUN, KEY, LEASE_S, NOBODY_S = "1.0#1", "a-transfer-key", 600.0, 100.0
 LOST = Failure(ConnectionLost())
 
 
@@ -215,7 +217,7 @@ def test_home_dials_for_its_lease_and_no_longer() -> None:
             function(LOST)
 
     home, _, wire = a_stream(clock)
-    redialling = Redialling(clock, (RUN, KEY), Nowhere, LEASE_S)  # type: ignore[arg-type]
+    redialling = Redialling(clock, (RUN, KEY), Nowhere, LEASE_S, NOBODY_S)  # type: ignore[arg-type]
     wire.cut(0)
     redialling.begin(home)
     clock.pump([1.0] * int(LEASE_S + 10))
@@ -223,6 +225,35 @@ def test_home_dials_for_its_lease_and_no_longer() -> None:
     assert "within the job's lease" in home.why[0]
     assert LEASE_S <= dialled[-1] <= LEASE_S + 6
     assert 100 < len(dialled) < 140
+
+
+@pytest.mark.parametrize(("gateway_away_s", "ends"), [(None, NOBODY_S), (50.0, 50.0 + NOBODY_S)])
+def test_home_dials_less_long_for_a_machine_that_does_not_answer_its_own_gateway(
+        gateway_away_s: float | None, ends: float) -> None:
+    """A gateway that is away in between says nothing about the machine: the time begins again."""
+    clock = Clock()
+
+    class Gateways:
+        def connect(self, factory: Any) -> Any:
+            away = gateway_away_s is not None and clock.seconds() < gateway_away_s
+            return Answering("through the gateway <g:1>: <p:2>: " + ("refused" if away else NOBODY_THERE))
+
+    class Answering:
+        def __init__(self, why: str) -> None:
+            self.why = why
+
+        def addErrback(self, function: Callable[[Failure], None]) -> None:  # noqa: N802
+            function(Failure(NoCircuit(self.why)))
+
+    home, _, wire = a_stream(clock)
+    redialling = Redialling(clock, (RUN, KEY), Gateways, LEASE_S, NOBODY_S)  # type: ignore[arg-type]
+    wire.cut(0)
+    redialling.begin(home)
+    clock.pump([0.5] * int(2 * (ends - 5)))
+    assert not home.over
+    clock.pump([0.5] * 30)
+    assert home.over
+    assert "does not answer its own pool's gateway" in home.why[0]
 
 
 def test_a_home_that_does_not_want_it_and_a_starter_that_does_not_offer_it() -> None:
