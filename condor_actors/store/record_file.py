@@ -1,7 +1,8 @@
 """A file of ads with a banner behind each, appended beside the reactor: records of runs, of transfers, of daemons.
 
 Theory: what is recorded has happened, and nothing waits for its record.  Records go to a worker, which appends all
-that wait with one write and one ``fdatasync``; one that a crash catches before is missing, and none is there twice.
+that wait with one write and one ``fdatasync``, the first at once and those that follow together a moment later; one
+that a crash catches before is missing, and none is there twice.  A process that ends in order writes what waits.
 The file is put aside at a size and the oldest are removed, so what is kept is bounded; what waits for a disk that is
 full or gone is bounded as well.
 
@@ -24,6 +25,7 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -37,6 +39,8 @@ __all__ = ["AdRecord", "RecordFile", "RecordFileSettings", "RecordReader"]
 
 MOST_WAITING = 20_000
 """Records that wait for the disk; more are not kept, and the log says so."""
+TOGETHER_S = 0.2
+"""How long the records behind one that was just written wait for one another."""
 OFFSET_BITS = 40
 BANNER = re.compile(
     rb'^\*\*\* ([A-Z]+) ClusterId=(\d+) ProcId=(\d+) RunInstanceId=(\d+) Owner="((?:[^"\\\n]|\\.)*)" '
@@ -73,6 +77,7 @@ class AdRecord:
         owner: whose job it is.
         when_s: now, seconds since 1970.
         ad: its text, one line for each attribute or not; the first part counts less than the last.
+        is_written: the text is as an ad is written, so it goes into the file as it is.
     """
 
     kind: str
@@ -82,10 +87,11 @@ class AdRecord:
     owner: str = ""
     when_s: float
     ad: bytes
+    is_written: bool = False
 
     def to_bytes(self) -> bytes:
-        """Ad and banner, as they stand in the file."""
-        ad = ClassAd.from_bytes(self.ad).to_bytes()  # a line for each attribute: no value is a banner
+        """Ad and banner, as they stand in the file: a line for each attribute, so that no value is a banner."""
+        ad = self.ad if self.is_written else ClassAd.from_bytes(self.ad).to_bytes()
         return ad + (f"*** {self.kind} ClusterId={self.cluster} ProcId={self.proc} RunInstanceId={self.instance} "
                      f"Owner={quote(self.owner)} CurrentTime={int(self.when_s)}\n").encode("utf-8", "surrogateescape")
 
@@ -98,13 +104,16 @@ class RecordFile:
         what: the records in words, for the log.
         log: of the daemon.
         defer: runs a function beside the reactor; tests run it at once.
+        clock: for :data:`TOGETHER_S`; None: no record waits for another.
     """
 
     def __init__(self, settings: RecordFileSettings | None = None, *, what: str, log: Logger,
-                 defer: Defer = deferToThread) -> None:
+                 defer: Defer = deferToThread, clock: IReactorTime | None = None) -> None:
         self.settings = settings or NOWHERE
         self._what = what
         self._defer = defer
+        self._clock = clock
+        self._rests = False
         self._waiting: list[AdRecord] = []
         self._writing = False
         self._missed = 0
@@ -122,7 +131,7 @@ class RecordFile:
         self._go_on()
 
     def _go_on(self) -> None:
-        if self._writing or not self._waiting:
+        if self._writing or self._rests or not self._waiting:
             return
         batch, self._waiting, self._writing = self._waiting, [], True
         self._defer(_append, self.settings, batch).addBoth(self._written)
@@ -141,7 +150,25 @@ class RecordFile:
             self._sick = True
         else:
             self._sick = False
+        if self._clock is not None:
+            self._rests = True
+            self._clock.callLater(TOGETHER_S, self._rested)
+        else:
+            self._go_on()
+
+    def _rested(self) -> None:
+        self._rests = False
         self._go_on()
+
+    def write_waiting(self) -> None:
+        """Write what waits, here and now: the process ends in order, or somebody reads the file."""
+        batch, self._waiting = self._waiting, []
+        if batch:
+            try:
+                _append(self.settings, batch)
+            except OSError as error:
+                self._log.error("{path} cannot be written, {what} are lost: {why}", what=self._what,
+                                path=self.settings.path or self.settings.folder, why=error)
 
 
 def _append(settings: RecordFileSettings, batch: Sequence[AdRecord]) -> None:

@@ -54,6 +54,23 @@ def test_a_status_a_signal_and_a_program_that_is_not_there(pool: PersonalPool) -
     pool.run("condor_rm", missing.id)
 
 
+def test_runs_leave_no_descriptor_open_in_any_daemon(pool: PersonalPool) -> None:
+    def opened() -> dict[str, int]:
+        return {name: len(os.listdir(f"/proc/{pid}/fd")) for name, pid in pool.daemons().items()}
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            job = Job(pool, "again", "", "print(1)")
+            job.wait()
+
+    run(2)
+    before = opened()
+    run(6)
+    most = {name: count + 4 for name, count in before.items()}  # connections of tools come and go
+    until(lambda: all(count <= most.get(name, count) for name, count in opened().items()),
+          lambda: f"before {before}, now {opened()}", 15.0)
+
+
 def test_helpers_of_a_shell_script(pool: PersonalPool) -> None:
     script = "for i in 3 1 2; do echo $i; done | sort | tr '\\n' ' '; echo $?\n"
     job = Job(pool, "helpers", "", script, executable="/bin/sh")

@@ -3,7 +3,8 @@
 Theory: the schedd decides that something happened to a job, the owner's shadow host writes it down.  So that neither
 may die in between, a notice is a row of the store from the commit that made it true until it is confirmed; after a
 crash it is sent again with ``maybe_written``, and the writer looks at the log's end first.  A job without a log and
-without mail has no notices.
+without mail has no notices.  That one is confirmed is stored along with something else, or a moment later: until then
+a crash means no more than that it is sent again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from condor_actors.cores.job_information import information_of, structured_notes
 from condor_actors.cores.schedd.queue_operations import DropNotices, DropRun, SaveNotice
 from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
-from condor_actors.effects import Effect
+from condor_actors.effects import Effect, Persist
 from condor_actors.messages.codes import FactoryMode, JobEventType
 from condor_actors.messages.shadow_host import Notice, Transfer
 from condor_actors.numerals import whole
@@ -48,6 +49,8 @@ ENDING_ATTRIBUTES = (
 EPOCH = "EPOCH"
 MOST_TRAVELLED = 1 << 53
 """Files or bytes; what a shadow says of more is taken for this."""
+CONFIRMED_S = 0.5
+"""How long a notice that was confirmed stays in the store when nothing else is stored."""
 FREE = -1
 """Not an event: a run that its starter may free.  The host that gets the verdict does it; a later one is told so."""
 
@@ -88,6 +91,7 @@ class JobNotices:
         self._context = context
         self._open: dict[str, SaveNotice] = {}
         self._due: dict[str, list[Notice]] = {}
+        self._confirmed: list[str] = []
         self._serial = 0
 
     def restore(self, rows: Iterable[SaveNotice]) -> None:
@@ -232,8 +236,21 @@ class JobNotices:
         for each in known:
             del self._open[each]
         if known:
-            self._context.persist(DropNotices(known))
+            if not self._confirmed:
+                self._context.timer(("confirmed",), CONFIRMED_S)
+            self._confirmed += known
         return known
+
+    def forget_confirmed(self) -> None:
+        """What was confirmed goes from the store, with this turn's commit."""
+        if self._confirmed:
+            self._context.persist(DropNotices(tuple(self._confirmed)))
+            self._confirmed.clear()
+
+    def end_turn(self) -> None:
+        """What was confirmed goes along with whatever this turn stores."""
+        if self._confirmed and any(type(effect) is Persist for effect in self._context.out):
+            self.forget_confirmed()
 
 
 def _message(row: SaveNotice, again: bool) -> Notice:

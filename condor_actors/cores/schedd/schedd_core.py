@@ -206,6 +206,7 @@ class ScheddCore:
             "policy": self.policy.round,
             "policy-slice": self.policy.slice,
             "submit-log": self.submissions.answer,
+            "confirmed": self.notices.forget_confirmed,
             "host-start": lambda host_id: self._host_event(host_id, TimerFired(key="host-start")),
             "host-return": lambda host_id: self._host_event(host_id, TimerFired(key="host-return")),
             "host-check": lambda host_id: self._host_event(host_id, TimerFired(key="host-check")),
@@ -280,7 +281,9 @@ class ScheddCore:
         self.demand.plan()
         if self._finishing and not self.runs.runs and not self.notices.owners():
             self._finishing = False
+            self.notices.forget_confirmed()
             context.out.append(AtRest())
+        self.notices.end_turn()
         out, context.out = context.out, []
         context.delivery = None
         return tuple(out)

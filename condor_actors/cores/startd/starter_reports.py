@@ -128,6 +128,7 @@ class StarterReports:
             return
         held = slot.claim
         held.cpu_s, held.memory_mib, held.disk_kib = message.cpu_s, message.memory_mib, message.disk_kib
+        held.jobs += message.begun
         if message.activity in ("busy", "suspended"):
             if held.job_id and message.job_id != held.job_id:  # one report of an end and the next start
                 self._finished(slot, held)
@@ -137,7 +138,6 @@ class StarterReports:
                 self._turn.do(job_note(message.job_id, "begins", f"begins on {slot.name} ({held.record.submitter} of "
                                                                  f"{held.record.schedd_name})"))
                 held.job_id, held.job_began_s, held.checkpoint_s = message.job_id, self._turn.now_s, 0.0
-                held.jobs += 1
                 if message.job_ad:
                     held.job_ad = message.job_ad
                     slot.job = ClassAd.from_bytes(message.job_ad)

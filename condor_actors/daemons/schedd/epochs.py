@@ -6,6 +6,7 @@ end, and from time to time its own ad (SCHEDD_DAEMON_HISTORY).
 
 from __future__ import annotations
 
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
@@ -27,9 +28,10 @@ def epoch_settings(config: Config) -> RecordFileSettings:
                               folder=config.text("JOB_EPOCH_HISTORY_DIR") or "", kind=EPOCH)
 
 
-def epoch_file(settings: RecordFileSettings | None = None, defer: Defer = deferToThread) -> RecordFile:
+def epoch_file(settings: RecordFileSettings | None = None, defer: Defer = deferToThread,
+               clock: IReactorTime | None = None) -> RecordFile:
     """What writes them."""
-    return RecordFile(settings, what="records of runs", log=Logger("condor.schedd"), defer=defer)
+    return RecordFile(settings, what="records of runs", log=Logger("condor.schedd"), defer=defer, clock=clock)
 
 
 def daemon_settings(config: Config) -> RecordFileSettings:

@@ -113,6 +113,7 @@ class ScheddDaemon:
         self.system.stop()
         self._site.programs.close()
         self._edges.history.close()
+        self._edges.records.epochs.write_waiting()
         self._edges.store.close()
         return succeed(None)
 
@@ -171,7 +172,13 @@ def make_daemon(config: Config, world: World) -> Daemon:
     questions, removals, starts = (Workers(reactor, config.seconds("USER_FILE_TIMEOUT")) for _ in range(3))
     spool = Path(settings.spool)
     store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool, patient=True)
-    epochs, daemon = epoch_file(epoch_settings(config)), daemon_file(daemon_settings(config))
+    epochs = epoch_file(epoch_settings(config), clock=reactor)
+    daemon = daemon_file(daemon_settings(config))
+
+    def runs(*kinds: str) -> RecordReader:
+        epochs.write_waiting()
+        return RecordReader(epochs.settings.path, kinds)
+
     edges = ScheddEdges(
         store=store,
         processes=world.processes or RealHostProcesses(config.path("RUN"), config.path("LOG"), accounts),
@@ -179,9 +186,8 @@ def make_daemon(config: Config, world: World) -> Daemon:
         spool=Spool(spool, OrderedFolders(accounts) if accounts is not None else OwnFolders(),
                     questions.run, removals.run),
         history=HistoryQuestions(store.history, files={
-            "epochs": lambda: RecordReader(epochs.settings.path, (EPOCH,)),
-            "daemon": lambda: RecordReader(daemon.settings.path, (DAEMON,)),
-            "transfers": lambda: RecordReader(epochs.settings.path, TRANSFER_KINDS)}),
+            "epochs": lambda: runs(EPOCH), "transfers": lambda: runs(*TRANSFER_KINDS),
+            "daemon": lambda: RecordReader(daemon.settings.path, (DAEMON,))}),
         reidentify=getattr(world.post, "reidentify", lambda node, name, uid: None),
         uid=world.uid, accounts=accounts,
         records=Records(record_settings(config), world.wall_clock, epochs, daemon), raw_clock=time.time,

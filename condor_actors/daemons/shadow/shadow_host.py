@@ -425,7 +425,10 @@ class ShadowHostActor(Actor):
     # ---- logs and mails
 
     def _notices(self, notices: tuple[Notice, ...], freed: list[str]) -> None:
-        """Write events, and confirm those of a log when it is written: none waits for another job's log."""
+        """Write events, and confirm those of a log when it is written: none waits for another job's log.
+
+        What needs no log is confirmed along with the first of them.
+        """
         known = list(freed)
         by_log: dict[tuple[str, ...], list[str]] = {}
         for notice in notices:
@@ -439,10 +442,10 @@ class ShadowHostActor(Actor):
                 by_log.setdefault(log_paths(facts), []).append(notice.notice_id)
                 if self._record.owner:
                     self._note(notice, facts)
-        if known:
+        if known and not by_log:
             self.context.tell(self._edges.schedd, NoticesWritten(notice_ids=tuple(known)))
         for paths, notice_ids in by_log.items():
-            written = NoticesWritten(notice_ids=tuple(notice_ids))
+            written, known = NoticesWritten(notice_ids=(*known, *notice_ids)), []
             self._edges.logs.when_written(paths, partial(self.context.tell, self._edges.schedd, written))
 
     def _note(self, notice: Notice, facts: ClassAd) -> None:

@@ -61,7 +61,9 @@ __all__ = ["ActiveClaim", "ClearAgain", "StarterHost"]
 SWEEP_S = 60.0
 KILL_AGAIN_S = 0.2
 TELL_S = 0.02
-"""How late the startd may hear of what runs on a claim."""
+"""How late the startd may hear of what runs on a claim, where it has not heard of any for :data:`TELL_PACE_S`."""
+TELL_PACE_S = 0.2
+"""How far apart reports to the startd are: of many short runs it hears the last, and how many there were."""
 FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim, LowerClaim, SayHello)
 HELLO_TIMEOUT_S = 20.0
 CRASHED = "its turn raised an error"
@@ -78,7 +80,7 @@ class ActiveClaim:
         cgroup: the processes of its runs.
         run_id: the run that is active on it; empty: none.
         closing: the startd wants it back, asked_s: since when; frozen: the startd had its run suspended.
-        report: what its run said last.
+        report: what its run said last; begun: how many runs began since the startd was told.
         told: the last activity told to the startd, whose job_id; limits_told: the log has what its runs are held to.
     """
 
@@ -101,6 +103,7 @@ class ActiveClaim:
     asked_s: float = 0.0
     frozen: bool = False
     report: RunActivity | None = None
+    begun: int = 0
     told: str = ""
     limits_told: bool = False
 
@@ -131,6 +134,7 @@ class StarterHost(Actor):
         self.edges = edges
         self.claims = claims
         self._dirty: set[str] = set()
+        self._told_s = -TELL_PACE_S
         self._startd_up = False
 
     # ---- turns
@@ -307,13 +311,15 @@ class StarterHost(Actor):
                           else CheckpointRun(run_id=run_id, reason=PERIODIC))
 
     def _mark(self, claim_id: str) -> None:
-        """Tell the startd in a moment: the end of a run and the start of the next one are one message."""
+        """Tell the startd in a moment: ends of runs and the starts of the next ones are one message."""
         if not self._dirty:
-            self.context.set_timer("tell", TELL_S)
+            paced_s = self._told_s + TELL_PACE_S - self.edges.reactor.seconds()
+            self.context.set_timer("tell", max(TELL_S, min(paced_s, TELL_PACE_S)))
         self._dirty.add(claim_id)
 
     def _tell_startd(self) -> None:
         dirty, self._dirty = self._dirty, set()
+        self._told_s = self.edges.reactor.seconds()
         if not self._startd_up:
             return
         for claim in [self.claims[claim_id] for claim_id in self.claims if claim_id in dirty]:
@@ -323,8 +329,8 @@ class StarterHost(Actor):
                 claim_id=claim.claim_id, activity=report.activity, job_id=report.job_id,
                 job_ad=report.job_ad if report.job_id != claim.told else b"", by_user=report.by_user,
                 cpu_s=usage.user_cpu_s + usage.system_cpu_s, memory_mib=usage.memory_kib // 1024,
-                disk_kib=usage.disk_kib))
-            claim.told = report.job_id
+                disk_kib=usage.disk_kib, begun=claim.begun))
+            claim.told, claim.begun = report.job_id, 0
 
     # ---- shadows
 
@@ -357,7 +363,7 @@ class StarterHost(Actor):
             held.release()
             self.context.log.failure("run {run} cannot be begun", failure=Failure(), run=message.run_id)
             return refuse("internal", "an error of the starter host")
-        claim.run_id, claim.report = message.run_id, None
+        claim.run_id, claim.report, claim.begun = message.run_id, None, claim.begun + 1
         self.context.spawn(f"starter/{message.run_id}", lambda: starter, restart="temporary", survives=True)
         return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
@@ -43,10 +44,12 @@ class RunHistory:
         settings: of the file.
         log: of the process.
         defer: runs a function beside the reactor; tests run it at once.
+        clock: as for :class:`RecordFile`.
     """
 
-    def __init__(self, settings: RecordFileSettings, log: Logger, defer: Defer = deferToThread) -> None:
-        self.file = RecordFile(settings, what="records of runs", log=log, defer=defer)
+    def __init__(self, settings: RecordFileSettings, log: Logger, defer: Defer = deferToThread,
+                 clock: IReactorTime | None = None) -> None:
+        self.file = RecordFile(settings, what="records of runs", log=log, defer=defer, clock=clock)
 
     def run_over(self, starter: Starter) -> None:
         """A run is over; how, its core knows."""
@@ -71,7 +74,8 @@ def run_record(core: JobRun, job_ad: bytes, owner: str, slot_name: str) -> AdRec
     ad["RemoteHost"] = slot_name
     number = ad.get_int("NumShadowStarts", 1)
     return AdRecord(kind=JOB, cluster=max(0, ad.get_int("ClusterId")), proc=max(0, ad.get_int("ProcId")),
-                    instance=max(0, number - 1), owner=owner, when_s=core.now_s, ad=ad.to_bytes())
+                    instance=max(0, number - 1), owner=owner, when_s=core.now_s, ad=ad.to_bytes(),
+                    is_written=True)
 
 
 def _facts(core: JobRun) -> dict[str, Any]:

@@ -48,6 +48,11 @@ class RunInputs:
         self._manifest_digest = digest
         self._preparing = False
 
+    @property
+    def are_plain(self) -> bool:
+        """Whether all that is laid out are files that the shadow has sent, and folders: no name leads elsewhere."""
+        return all(entry.kind != "link" and not entry.url for entry in self._entries)
+
     def prepare(self) -> None:
         """Make the scratch directory and fill it, or ask the shadow for what is missing; the core hears the result."""
         if self._preparing:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from condor_actors.cores.output_destinations import STDERR, STDOUT
 from condor_actors.cores.starter.run_events import StartFailed
-from condor_actors.cores.starter.run_spec import NULL, environment_of
+from condor_actors.cores.starter.run_spec import NULL, STDIN, environment_of
 from condor_actors.daemons.starter.container_launch import contained, seen_as, volumes_of
 from condor_actors.daemons.starter.hooks.job_wrapper import wrapped, wrapper_of
 from condor_actors.machine.run.launch import LaunchPlan
@@ -17,9 +18,10 @@ from condor_actors.machine.run.process_tree import MARK
 from condor_actors.messages.codes import HoldCode
 
 if TYPE_CHECKING:
+    from condor_actors.daemons.starter.run_inputs import RunInputs
     from condor_actors.daemons.starter.starter import Starter
 
-__all__ = ["open_standard", "plan_of", "said_of", "start_failed", "variables_of"]
+__all__ = ["open_standard", "plan_of", "said_of", "start_failed", "starts_at_once", "variables_of"]
 
 INPUT, OUTPUT, ERROR = "standard input", "standard output", "standard error"
 
@@ -42,6 +44,20 @@ def start_failed(slot_name: str, error: BaseException | None) -> StartFailed:
     if isinstance(error, UnopenedFile):
         return StartFailed(said, error.hold_code, error.errno or 0)
     return StartFailed(said)
+
+
+def starts_at_once(starter: Starter, inputs: RunInputs) -> bool:
+    """Whether nothing before the launch can wait for anybody, a file system or another process: a thread costs more.
+
+    Its standard files are none, or in a scratch directory that has only what the pool has laid out there.
+    """
+    spec, sandbox, settings = starter.spec, starter.sandbox, starter.edges.settings
+    assert sandbox is not None
+    if (not sandbox.lends_at_once or starter.core.checkpoints or starter.held.image is not None or spec.manifest
+            or spec.standard or settings.hooks.hooks or starter.tokens.are_wanted):
+        return False
+    files = {spec.stdin, spec.stdout, spec.stderr} - {NULL}
+    return not files or (spec.transfers and inputs.are_plain and files <= {STDIN, STDOUT, STDERR})
 
 
 def open_standard(starter: Starter, opened: list[int]) -> tuple[int, int, int]:

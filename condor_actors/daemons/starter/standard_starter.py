@@ -208,9 +208,9 @@ class StandardStarter(Starter):
     def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
         return (self.edges.host.null,) * 3
 
-    def _start(self, effect: jr.Start) -> None:
-        super()._start(effect)
-        close_quietly(*self._kept)  # the process has them
+    def _launch_with(self, opened: list[int], streams: tuple[int, int, int]) -> None:
+        super()._launch_with(opened, streams)
+        close_quietly(*self._kept)  # the process has them, or never will
         self._kept = ()
 
     def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
@@ -291,6 +291,6 @@ class StandardStarter(Starter):
 
 
 _PERFORM: dict[type, Callable[[StandardStarter, Any], None]] = {
-    jr.Prepare: StandardStarter._prepare, jr.Start: StandardStarter._start, jr.Signal: StandardStarter._signal,
+    jr.Prepare: StandardStarter._prepare, jr.Signal: StandardStarter._signal,
     jr.Gather: StandardStarter._gather, jr.Activity: StandardStarter._activity, jr.Forget: StandardStarter._forget,
 }

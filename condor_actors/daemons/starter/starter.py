@@ -32,7 +32,14 @@ from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_chirp import RunChirp
 from condor_actors.daemons.starter.run_files import read_run_file
 from condor_actors.daemons.starter.run_inputs import RunInputs
-from condor_actors.daemons.starter.run_launch import open_standard, plan_of, said_of, start_failed, variables_of
+from condor_actors.daemons.starter.run_launch import (
+    open_standard,
+    plan_of,
+    said_of,
+    start_failed,
+    starts_at_once,
+    variables_of,
+)
 from condor_actors.daemons.starter.run_outputs import RunOutputs
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.daemons.starter.starter_edges import StarterEdges
@@ -276,8 +283,8 @@ class Starter(Actor):
         self._inputs.prepare()
 
     def _start(self, effect: jr.Start) -> None:
-        """The folder becomes the job's and its files are opened beside the reactor: the one is an order to the helper,
-        the other touches whatever file system the job's directory is on.  Then the program is launched, in a turn."""
+        """The folder becomes the job's and its files are opened, beside the reactor where the one is an order to the
+        helper or the other touches a file system of the job's choice.  Then the program is launched, in a turn."""
         sandbox = self.sandbox
         assert sandbox is not None
 
@@ -294,6 +301,12 @@ class Starter(Actor):
             self.chirp.open()
         except OSError as error:
             self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: no port for condor_chirp: {error}"))
+            return
+        if starts_at_once(self, self._inputs):
+            try:
+                self._opened(ready())
+            except OSError as error:
+                self.decide(start_failed(self.claim.slot_name, error))
             return
         self._opening = True
         self.context.defer_to_turn(self.held.in_thread(ready), self._opened)

@@ -88,7 +88,7 @@ class StarterHostDaemon:
             service_ports=self.service_ports,
             images=ImageStore(self.root.path, config.integer("CONTAINER_IMAGE_CACHE") << 20),
             tell_span=world.tell_span)
-        self._history = RunHistory(run_history_settings(config), world.log)
+        self._history = RunHistory(run_history_settings(config), world.log, clock=world.reactor_time)
         if isinstance(self.host, RunHost):  # this machine, and no simulated one
             self.edges.run_over = self._history.run_over
         self.claims: dict[str, ActiveClaim] = {}
@@ -267,7 +267,8 @@ class StarterHostDaemon:
         return done
 
     def _leave(self) -> None:
-        """What is empty now is not needed any more."""
+        """What is empty now is not needed any more; what waits to be written is."""
+        self._history.file.write_waiting()
         self.root.leave()
         if self.cgroups is not None:
             for name in self.cgroups.names():

@@ -100,6 +100,11 @@ class Sandbox:
             if os.listdir(self.path):
                 raise OSError(errno.ENOTEMPTY, "another user's files are in it", self.path)
 
+    @property
+    def lends_at_once(self) -> bool:
+        """Whether nobody has to be asked to :meth:`lend` it."""
+        return process_helper() is None
+
     def lend(self) -> None:
         """The job begins: where this process is the pool's account, its folder becomes the job's.
 

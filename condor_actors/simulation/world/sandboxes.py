@@ -63,6 +63,8 @@ class SimulatedSandbox:
 
     lent = False
 
+    lends_at_once = False
+
     def lend(self) -> None:
         """Its files are nobody's."""
 

@@ -11,14 +11,14 @@ import pytest
 from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.cores.schedd.shadow_host import AssignHost, CheckHost, HostChecked, HostStarted, StartHost
-from condor_actors.effects import Answer, Ask, Send
+from condor_actors.effects import Answer, Ask, Persist, Send
 from condor_actors.messages.claim import ClaimGranted
 from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, TimerFired
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
 from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.messages.run import StopRun
-from condor_actors.messages.shadow_host import HostOrders, ShadowHostHello, StartRun
+from condor_actors.messages.shadow_host import HostOrders, NoticesWritten, ShadowHostHello, StartRun
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
 from condor_actors.store.queue_store import QueueStore
 
@@ -228,6 +228,28 @@ def test_a_notice_that_waits_for_a_host_is_told_once(schedd: Schedd, dies: bool)
     notices = [notice.event for message in schedd.heard["in:2"] if isinstance(message, HostOrders)
                for notice in message.notices]
     assert notices == [JobEventType.SUBMIT, JobEventType.JOB_HELD]
+
+
+@pytest.mark.parametrize("company", [True, False])
+def test_that_a_notice_is_confirmed_is_stored_with_something_else_or_soon(schedd: Schedd, company: bool) -> None:
+    schedd.arrives("in:1")
+    schedd.submit()
+    (notice,) = [notice for message in schedd.heard["in:1"] if isinstance(message, HostOrders)
+                 for notice in message.notices]
+
+    def stored(message: Any) -> list[str]:
+        schedd.now_s += 0.1
+        delivery = Delivery(message=message, sender=Address("in:1", "host"), identity=ANN)
+        effects = schedd.core.handle(delivery, schedd.now_s)
+        return [type(each.operation).__name__ for each in effects if isinstance(each, Persist)]
+
+    assert stored(NoticesWritten(notice_ids=(notice.notice_id, "another's"))) == []
+    assert schedd.core.notices.owners() == set()
+    if company:
+        assert "DropNotices" in stored(ActOnJobs(action=JobAction.HOLD, ids=((1, 0),)))
+    else:
+        assert stored(TimerFired(key=("confirmed",))) == ["DropNotices"]
+    assert stored(TimerFired(key=("confirmed",))) == []
 
 
 def test_what_is_settled_is_said_in_the_order_in_which_the_host_asks(schedd: Schedd) -> None:

@@ -92,8 +92,9 @@ class Startd:
         assert isinstance(granted, ClaimGranted), granted
         return granted
 
-    def busy(self, claim: ClaimGranted, job_id: str = "1.0") -> None:
-        self.hear(ClaimActivity(claim_id=claim.claim_id, activity="busy", job_id=job_id, job_ad=JOB.encode()), STARTER)
+    def busy(self, claim: ClaimGranted, job_id: str = "1.0", begun: int = 1) -> None:
+        self.hear(ClaimActivity(claim_id=claim.claim_id, activity="busy", job_id=job_id, job_ad=JOB.encode(),
+                                begun=begun), STARTER)
 
     def closed(self, claim: ClaimGranted) -> None:
         self.hear(ClaimActivity(claim_id=claim.claim_id, activity="closed"), STARTER)

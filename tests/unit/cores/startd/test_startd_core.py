@@ -67,11 +67,11 @@ def test_an_end_and_the_next_start_may_be_one_report() -> None:
     granted = startd.claim()
     startd.busy(granted, "1.0")
     startd.tell(Observed(total_load=0.0, own_load=0.0), later_s=5.0)
-    startd.busy(granted, "2.0")
+    startd.busy(granted, "2.0", begun=3)  # of two others the startd hears no more than that there were any
     texts = [effect.text for effect in startd.out if isinstance(effect, Note)]
     assert [any(word in text for text in texts) for word in ("has left slot1", "begins on slot1")] == [True, True]
     held = startd.slot().claim
-    assert (startd.place(), held.job_id, held.jobs, held.job_began_s) == (op.BUSY, "2.0", 2, startd.now_s)
+    assert (startd.place(), held.job_id, held.jobs, held.job_began_s) == (op.BUSY, "2.0", 4, startd.now_s)
     startd.hear(Drain(how="graceful"))
     assert startd.place() == op.RETIRING
     startd.busy(granted, "3.0")  # begun before the schedd knew

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.task import Clock
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.job_attributes import JobSight
@@ -14,7 +15,7 @@ from condor_actors.cores.schedd.job_notices import RecordEpoch
 from condor_actors.daemons.schedd.epochs import EPOCH, epoch_file, epoch_record
 from condor_actors.daemons.schedd.history import history_page
 from condor_actors.messages.queue import QueryJobs
-from condor_actors.store.record_file import AdRecord, RecordFileSettings, RecordReader
+from condor_actors.store.record_file import TOGETHER_S, AdRecord, RecordFileSettings, RecordReader
 from condor_actors.tools.printing.ad_output import ads_of_file
 
 
@@ -89,3 +90,28 @@ def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     epochs.record(epoch(1))
     assert procs(tmp_path / "none" / "epochs", QueryJobs(source="epochs")) == [1]
+
+
+def test_one_record_is_written_at_once_and_those_behind_it_together(tmp_path: Path) -> None:
+    path, clock, writes = tmp_path / "epochs", Clock(), []
+
+    def counted(function: Any, *given: Any) -> Deferred[Any]:
+        writes.append(len(given[1]))
+        return at_once(function, *given)
+
+    epochs = epoch_file(RecordFileSettings(path=str(path), most_bytes=20 << 20, rotations=2), counted, clock)
+    for number in range(5):
+        epochs.record(epoch(number))
+    assert writes == [1]
+    clock.advance(TOGETHER_S)
+    assert writes == [1, 4]
+    epochs.record(epoch(5))
+    assert procs(path, QueryJobs(source="epochs")) == [4, 3, 2, 1, 0]
+    epochs.write_waiting()  # somebody asks, or the process ends
+    epochs.write_waiting()
+    assert procs(path, QueryJobs(source="epochs")) == [5, 4, 3, 2, 1, 0]
+    clock.advance(TOGETHER_S)
+    assert writes == [1, 4]
+    assert clock.getDelayedCalls() == []
+    epochs.record(epoch(6))
+    assert writes == [1, 4, 1]
