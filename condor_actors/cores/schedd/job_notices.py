@@ -220,6 +220,11 @@ class JobNotices:
         due, self._due = self._due, {}
         return due
 
+    @property
+    def stored(self) -> set[str]:
+        """The notices that have rows: open ones, and those that were just confirmed."""
+        return {*self._open, *self._confirmed}
+
     def owners(self) -> set[str]:
         """Who has notices that nobody confirmed."""
         return {row.owner for row in self._open.values()}

@@ -292,7 +292,7 @@ class Checkers:
                 ("jobs", {(job.cluster.number, job.proc) for job in core.context.queue.jobs()}, stored.jobs.keys()),
                 ("runs", core.runs.runs.keys(), stored.runs.keys()),
                 ("claims", core.claims.held.keys(), stored.claims.keys()),
-                ("notices", core.notices._open.keys(), stored.notices.keys()),
+                ("notices", core.notices.stored, stored.notices.keys()),
                 ("clusters", core.context.queue.clusters.keys(), stored.clusters.keys())):
             if set(memory) != set(rows):
                 differ = sorted(map(str, set(memory) ^ set(rows)))[:5]
