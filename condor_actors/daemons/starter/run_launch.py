@@ -11,8 +11,9 @@ import attrs
 from condor_actors.cores.output_destinations import STDERR, STDOUT
 from condor_actors.cores.starter.run_events import StartFailed
 from condor_actors.cores.starter.run_spec import NULL, STDIN, environment_of
-from condor_actors.daemons.starter.container_launch import contained, seen_as, volumes_of
+from condor_actors.daemons.starter.container_launch import contained, prepare_layers, seen_as, volumes_of
 from condor_actors.daemons.starter.hooks.job_wrapper import wrapped, wrapper_of
+from condor_actors.machine.run.job_manifest import record_inputs
 from condor_actors.machine.run.launch import LaunchPlan
 from condor_actors.machine.run.process_tree import MARK
 from condor_actors.messages.codes import HoldCode
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from condor_actors.daemons.starter.run_inputs import RunInputs
     from condor_actors.daemons.starter.starter import Starter
 
-__all__ = ["open_standard", "plan_of", "said_of", "start_failed", "starts_at_once", "variables_of"]
+__all__ = ["make_places", "open_standard", "plan_of", "said_of", "start_failed", "starts_at_once", "variables_of"]
 
 INPUT, OUTPUT, ERROR = "standard input", "standard output", "standard error"
 
@@ -44,6 +45,24 @@ def start_failed(slot_name: str, error: BaseException | None) -> StartFailed:
     if isinstance(error, UnopenedFile):
         return StartFailed(said, error.hold_code, error.errno or 0)
     return StartFailed(said)
+
+
+def make_places(starter: Starter) -> None:
+    """The last that is done in the scratch directory before it is the job's.
+
+    Raises:
+        OSError: there is no room, or something that came with the inputs is in the way.
+    """
+    spec, sandbox, edges = starter.spec, starter.sandbox, starter.edges
+    assert sandbox is not None
+    edges.make_places(sandbox, spec)
+    if spec.manifest and not starter.core.checkpoints:
+        record_inputs(sandbox, spec.manifest, variables_of(starter))
+    if starter.held.image is not None:
+        prepare_layers(spec, sandbox, starter.held.image, volumes_of(edges, starter.job_ad))
+    starter.chirp.leave_address(sandbox)
+    starter.tokens.leave(sandbox)
+    sandbox.lend()
 
 
 def starts_at_once(starter: Starter, inputs: RunInputs) -> bool:

@@ -201,9 +201,10 @@ class StandardStarter(Starter):
                 shutil.copyfileobj(source, target)
                 os.fchmod(descriptor, 0o555)
 
-    def _make_places(self, sandbox: Sandbox) -> None:
+    def _make_places(self) -> None:
         """The job enters its room and writes nothing there: the folder stays the pool's where root is dropped."""
-        sandbox.show()
+        assert self.sandbox is not None
+        self.sandbox.show()
 
     def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
         return (self.edges.host.null,) * 3

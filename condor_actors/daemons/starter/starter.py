@@ -23,7 +23,6 @@ from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_log import RunLog
 from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.cores.trace_spans import RunSpans
-from condor_actors.daemons.starter.container_launch import prepare_layers, volumes_of
 from condor_actors.daemons.starter.hooks.job_wrapper import start_failure
 from condor_actors.daemons.starter.hooks.run_hooks import RunHooks
 from condor_actors.daemons.starter.interactive.visits import VISITS, Visits
@@ -33,12 +32,12 @@ from condor_actors.daemons.starter.run_chirp import RunChirp
 from condor_actors.daemons.starter.run_files import read_run_file
 from condor_actors.daemons.starter.run_inputs import RunInputs
 from condor_actors.daemons.starter.run_launch import (
+    make_places,
     open_standard,
     plan_of,
     said_of,
     start_failed,
     starts_at_once,
-    variables_of,
 )
 from condor_actors.daemons.starter.run_outputs import RunOutputs
 from condor_actors.daemons.starter.run_resources import RunResources
@@ -53,7 +52,6 @@ from condor_actors.daemons.starter.starter_events import (
 from condor_actors.daemons.starter.tokens.run_tokens import TIMER, RunTokens
 from condor_actors.effects import Effect
 from condor_actors.machine.run.cpu_io_priority import Share
-from condor_actors.machine.run.job_manifest import record_inputs
 from condor_actors.machine.run.launch import Ended, Launched, LaunchPlan, close_quietly
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
@@ -285,18 +283,6 @@ class Starter(Actor):
     def _start(self, effect: jr.Start) -> None:
         """The folder becomes the job's and its files are opened, beside the reactor where the one is an order to the
         helper or the other touches a file system of the job's choice.  Then the program is launched, in a turn."""
-        sandbox = self.sandbox
-        assert sandbox is not None
-
-        def ready() -> tuple[list[int], tuple[int, int, int]]:
-            opened: list[int] = []
-            try:
-                self._make_places(sandbox)
-                return opened, self._open_standard(opened)
-            except BaseException:
-                close_quietly(*opened)
-                raise
-
         try:
             self.chirp.open()
         except OSError as error:
@@ -304,12 +290,21 @@ class Starter(Actor):
             return
         if starts_at_once(self, self._inputs):
             try:
-                self._opened(ready())
+                self._opened(self._ready())
             except OSError as error:
                 self.decide(start_failed(self.claim.slot_name, error))
             return
         self._opening = True
-        self.context.defer_to_turn(self.held.in_thread(ready), self._opened)
+        self.context.defer_to_turn(self.held.in_thread(self._ready), self._opened)
+
+    def _ready(self) -> tuple[list[int], tuple[int, int, int]]:
+        opened: list[int] = []
+        try:
+            self._make_places()
+            return opened, self._open_standard(opened)
+        except BaseException:
+            close_quietly(*opened)
+            raise
 
     def _opened(self, result: Any) -> None:
         """The files are open, unless something has overtaken the start meanwhile."""
@@ -349,17 +344,8 @@ class Starter(Actor):
             processes.freeze()
         self.streams.go_on_later()
 
-    def _make_places(self, sandbox: Sandbox) -> None:
-        """The last that is done in the scratch directory before it is the job's."""
-        spec = self.spec
-        self.edges.make_places(sandbox, spec)
-        if spec.manifest and not self.core.checkpoints:
-            record_inputs(sandbox, spec.manifest, variables_of(self))
-        if self.held.image is not None:
-            prepare_layers(spec, sandbox, self.held.image, volumes_of(self.edges, self.job_ad))
-        self.chirp.leave_address(sandbox)
-        self.tokens.leave(sandbox)
-        sandbox.lend()
+    def _make_places(self) -> None:
+        make_places(self)
 
     def _launch(self, processes: RunProcesses, plan: LaunchPlan) -> Launched:
         """Start the program; what becomes of it are turns, but its number is forgotten as soon as it is reaped."""
