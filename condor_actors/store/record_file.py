@@ -161,7 +161,7 @@ class RecordFile:
         self._go_on()
 
     def write_waiting(self) -> None:
-        """Write what waits, here and now: the process ends in order, or somebody reads the file."""
+        """Write what waits, here and now: the process ends in order, or a question is about the file."""
         batch, self._waiting = self._waiting, []
         if batch:
             try:

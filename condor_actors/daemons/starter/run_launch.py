@@ -66,7 +66,7 @@ def make_places(starter: Starter) -> None:
 
 
 def starts_at_once(starter: Starter, inputs: RunInputs) -> bool:
-    """Whether nothing before the launch can wait for anybody, a file system or another process: a thread costs more.
+    """Whether nothing before the launch can wait for a file system or another process: a thread costs more.
 
     Its standard files are none, or in a scratch directory that has only what the pool has laid out there.
     """

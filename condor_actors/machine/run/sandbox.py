@@ -102,7 +102,7 @@ class Sandbox:
 
     @property
     def lends_at_once(self) -> bool:
-        """Whether nobody has to be asked to :meth:`lend` it."""
+        """Whether no other process has to be asked to :meth:`lend` it."""
         return process_helper() is None
 
     def lend(self) -> None:
