@@ -13,7 +13,7 @@ from condor_actors.cores.shadow import grid_events as gr
 from condor_actors.cores.shadow import shadow_events as sh
 from condor_actors.cores.shadow import standard_run as st
 from condor_actors.cores.shadow.grid_run import GridRun
-from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome
+from condor_actors.cores.shadow.shadow_checkpoint import CheckpointAside, CheckpointHome
 from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.shadow.slurm_jobs import SLURM
 from condor_actors.cores.starter import run_events as jr
@@ -73,6 +73,7 @@ SHADOW_EVENTS: tuple[Any, ...] = (
     PeerUp(node=NODE, identity=Identity(name="execute@e")),
     PeerDown(node=NODE, reason="reset"), sh.Settled(), sh.ScheddBack(),
     m.RunCheckpointed(run_id=RUN, number=1, usage=m.Usage()), CheckpointHome(1, "", 5), CheckpointHome(1, "no room"),
+    CheckpointAside(1), CheckpointAside(0), CheckpointAside(0, "no room"),
     *(TimerFired(key=key) for key in ("update", "lease", "reattach", "room")),
 )
 

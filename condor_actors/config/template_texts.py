@@ -77,7 +77,20 @@ def _upper(name: str) -> str:
     return name.upper().removesuffix("S")
 
 
+REGISTERED: Final = ('CheckpointDestination is undefined || '
+                     'userMap("checkpoint_destination_map", CheckpointDestination) isnt undefined')
+NOT_REGISTERED: Final = (
+    '"no line of CHECKPOINT_DESTINATION_MAPFILE is for checkpoint_destination = ", CheckpointDestination, '
+    '": nobody could remove the checkpoints there; its lines may end with a slash"')
 POLICY: Final = {
+    "OnlyRegisteredCheckpointDestinations": f"""
+SCHEDD_CLASSAD_USER_MAP_NAMES = $(SCHEDD_CLASSAD_USER_MAP_NAMES) checkpoint_destination_map
+CLASSAD_USER_MAPFILE_checkpoint_destination_map = $(CHECKPOINT_DESTINATION_MAPFILE)
+CLASSAD_USER_MAP_PREFIX_checkpoint_destination_map = True
+SUBMIT_REQUIREMENT_NAMES = $(SUBMIT_REQUIREMENT_NAMES) RegisteredCheckpointDestination
+SUBMIT_REQUIREMENT_RegisteredCheckpointDestination = {REGISTERED}
+SUBMIT_REQUIREMENT_RegisteredCheckpointDestination_REASON = strcat({NOT_REGISTERED})
+""",
     "Always_Run_Jobs": """
 WANT_SUSPEND = False
 WANT_VACATE = True

@@ -16,7 +16,7 @@ _HIGH_AVAILABILITY: Final = "a pool has one central manager here"
 _UPGRADE: Final = "there are no older configurations of this system to upgrade"
 _REASONS: Final[dict[str, dict[str, str]]] = {
     "ROLE": {},
-    "POLICY": {"OnlyRegisteredCheckpointDestinations": _SELF_CHECKPOINTS},
+    "POLICY": {},
     "FEATURE": {
         "Monitor": _CRON,
         "GPUsMonitor": _CRON,

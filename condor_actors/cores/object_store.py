@@ -1,7 +1,8 @@
 """URLs of object stores (``s3://``, ``gs://``) as signed https URLs, so that keys stay on the submit machine.
 
-Theory: a signed URL lets its bearer do one thing (``GET`` or ``PUT``) with one object for some time.  The submit
-machine signs, with keys that only the job's owner can read; the execute machine sees the signature and nothing else.
+Theory: a signed URL lets its bearer do one thing (``GET``, ``PUT`` or ``DELETE``) with one object for some time.  The
+submit machine signs, with keys that only the job's owner can read; the execute machine sees the signature and nothing
+else.
 
 =======================================  ============================================
 ``s3://BUCKET/KEY``                      ``BUCKET.s3.amazonaws.com``, or the region's
@@ -62,7 +63,7 @@ def signed_url(url: str, method: str, keys: AccessKeys, now_s: float, valid_s: i
 
     Args:
         url: see above.
-        method: ``GET`` or ``PUT``.
+        method: ``GET``, ``PUT`` or ``DELETE``.
         now_s: seconds since the epoch; valid_s: how long it is good, at most a week.
 
     Raises:

@@ -62,7 +62,8 @@ class SubmitCommand:
 _DONE = """
 accounting_group AcctGroup; accounting_group_user AcctGroupUser; allowed_execute_duration AllowedExecuteDuration;
 allowed_job_duration AllowedJobDuration; arguments; batch_name JobBatchName;
-checkpoint_exit_code SuccessCheckpointExitCode; concurrency_limits ConcurrencyLimits; concurrency_limits_expr;
+checkpoint_destination CheckpointDestination; checkpoint_exit_code SuccessCheckpointExitCode;
+concurrency_limits ConcurrencyLimits; concurrency_limits_expr;
 coresize CoreSize; description JobDescription; email_attributes EmailAttributes; encrypt_input_files;
 encrypt_output_files; environment; error Err; executable Cmd; getenv; hold; hold_kill_sig HoldKillSig;
 hook_keyword HookKeyword;
@@ -161,8 +162,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("WantParallelScheduling WantParallelScheduling; rendezvousdir; parallel_script_shadow ParallelScriptShadow; "
      "parallel_script_starter ParallelScriptStarter", "several machines are claimed for one job in the parallel "
      "universe alone, and no scripts are run around its nodes", "Use universe = parallel with machine_count."),
-    ("checkpoint_destination CheckpointDestination", "checkpoints are kept by the submit machine",
-     "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
     ("encrypt_execute_directory EncryptExecuteDirectory", "a job's folder is not encrypted: that takes a key in the "
      "kernel and a file system made for it, which root sets up",
      "Have the administrator put EXECUTE on an encrypted disk and advertise that; ask for it in requirements."),
@@ -192,7 +191,7 @@ BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
 _BY_STARTER = frozenset({"wantioproxy", "manifestdesired", "manifestdir", "jobstarterlog", "oauthservicesneeded",
-                         "jobprimaryunixgroup"})
+                         "jobprimaryunixgroup", "checkpointdestination"})
 """What the starter of a run does, which not every universe has."""
 MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | _BY_STARTER | {"jobuniverse", "gridresource", "flockto"}
 """The attributes, lower case, that `objections` looks at."""

@@ -225,6 +225,8 @@ class RunExited:
     Attributes:
         exit_code, exit_signal: one of them; both -1 when the program could not be started or was evicted before.
         cause: ``exited`` ``evicted`` ``killed`` (StopRun) ``start-failed`` ``transfer-failed`` ``limit`` ``hold``,
+            ``checkpoint-damaged`` (what came from the job's checkpoint destination is not what was sent there; its
+            number is in ``hold_subcode``),
             ``failed`` (the starter itself).
         outputs: manifest of what goes home per transfer_output_files and when_to_transfer_output.
         began_s: when its program began, as in :class:`RunBegan`; 0: it has not.
@@ -255,7 +257,9 @@ class RunExited:
 class RunCheckpointed:
     """Starter to shadow: the program has saved its work and ended with its checkpoint_exit_code; keep these files and
     say :class:`CheckpointKept`, then it is started again.  Repeated after a reattachment; ``number`` counts them, and
-    ``when_s`` is when it ended (0: now)."""
+    ``when_s`` is when it ended (0: now).  ``serial`` above 0: the files are at the job's checkpoint destination
+    already, as the one of that number; what remains to be kept is the list of them.  ``before``: how many the job had
+    when the run began."""
 
     KIND: ClassVar[str] = "condor.run.RunCheckpointed"
     VERSION: ClassVar[int] = 1
@@ -267,6 +271,8 @@ class RunCheckpointed:
     files: tuple[FileEntry, ...] = ()
     files_digest: str = ""
     when_s: float = 0.0
+    serial: int = 0
+    before: int = 0
 
 
 @message
@@ -347,6 +353,7 @@ class SignUploads:
 
     Attributes:
         paths: in the sandbox.
+        checkpoint: 0: they are outputs; else they are of the job's checkpoint of that number.
     """
 
     KIND: ClassVar[str] = "condor.run.SignUploads"
@@ -354,6 +361,7 @@ class SignUploads:
     LEVEL: ClassVar[str] = "CLIENT"
 
     run_id: str
+    checkpoint: int = 0
     paths: tuple[FileName, ...] = attrs.field(validator=max_len(MOST_SIGNED))
 
 

@@ -16,6 +16,8 @@ TRANSFER_KINDS = ("INPUT", "OUTPUT", "CHECKPOINT")
 MOST_TRANSFERS = 100
 """Of one run that its end tells of."""
 PROBLEM_CHARACTERS = 1024
+REMOVE_CHECKPOINTS = -2
+"""Not an event of a :class:`Notice`."""
 
 
 @message
@@ -155,7 +157,8 @@ class Notice:
         notice_id: names it until it is confirmed.
         cluster, proc, last_proc: the job; ``last_proc`` >= 0: the same for all jobs up to that one.
         event: an HTCondor event number (0 submit, 5 terminated, 9 aborted, 12 held, 13 released …); -1: the end of the
-            run ``notice_id`` is committed, let the starter at the node in ``ad`` free it.
+            run ``notice_id`` is committed, let the starter at the node in ``ad`` free it; :data:`REMOVE_CHECKPOINTS`:
+            the job has left the queue, have its checkpoints removed at their destination.
         when_s: when it happened.
         ad: all the attributes its text needs, where the log is among them.
         maybe_written: it was sent before: look whether the log has it.

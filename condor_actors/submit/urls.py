@@ -24,7 +24,7 @@ _WITHOUT = (Universe.GRID, Universe.LOCAL, Universe.SCHEDULER, Universe.STANDARD
 def urls_of(context: BuildContext) -> list[str]:
     """The URLs that the execute machine fetches from or sends to."""
     names = str(context.get("TransferInput") or "").split(",")
-    names += [str(context.get(name) or "") for name in ("OutputDestination", "Out", "Err")]
+    names += [str(context.get(name) or "") for name in ("OutputDestination", "CheckpointDestination", "Out", "Err")]
     names += remaps_of(str(context.get("TransferOutputRemaps") or "")).values()
     return [name.strip() for name in names if travels_as_url(name.strip())]
 
@@ -39,12 +39,33 @@ def check_urls(context: BuildContext) -> None:
     if destination and not travels_as_url(destination) and "$$(" not in destination:
         raise SubmitError(f"output_destination = {destination} is no URL (scheme://host/folder)",
                           command="output_destination", remedy="name a folder of this machine with output_directory")
+    _check_checkpoints(context)
     _check_plugins(context)
     _check_streams(context)
     _check_sender(context)
     objects = [url for url in urls_of(context) if is_object(url)]
     if objects:
         _check_keys(context, shown_url(objects[0]))
+
+
+def _check_checkpoints(context: BuildContext) -> None:
+    destination = str(context.get("CheckpointDestination") or "")
+    if not destination:
+        return
+    if not travels_as_url(destination) and "$$(" not in destination:
+        raise SubmitError(f"checkpoint_destination = {destination} is no URL (scheme://host/folder)",
+                          command="checkpoint_destination",
+                          remedy="drop it: checkpoints then go to the spool folder of this machine's schedd")
+    if context.universe in _WITHOUT:
+        raise SubmitError("jobs of this universe are not run by a starter that sends their checkpoints to a URL",
+                          command="checkpoint_destination", remedy="drop it, or use universe = vanilla")
+    if context.get("SuccessCheckpointExitCode") is None:
+        raise SubmitError("checkpoint_destination has no effect without checkpoint_exit_code, by which the program "
+                          "says that it has saved its work", command="checkpoint_destination",
+                          remedy="say both, or drop it")
+    if context.get("ShouldTransferFiles") == "NO":
+        raise SubmitError("checkpoint_destination concerns files that are transferred, but should_transfer_files is NO",
+                          command="checkpoint_destination", remedy="drop one of the two")
 
 
 def own_plugins(context: BuildContext) -> dict[str, str]:

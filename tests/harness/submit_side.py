@@ -30,6 +30,7 @@ from condor_actors.daemons.schedd.job_accounts import User
 from condor_actors.daemons.schedd.schedd import ScheddDaemon
 from condor_actors.daemons.schedd.schedd_edges import ScheddEdges
 from condor_actors.daemons.schedd.spool import Spool
+from condor_actors.daemons.shadow.checkpoints.removal import CheckpointRemover, removal_settings
 from condor_actors.daemons.shadow.host_daemon import ShadowHostDaemon
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.daemons.shadow.shadow_host import HostEdges
@@ -263,6 +264,8 @@ class SubmitPool:
         edges = HostEdges(
             schedd=Address(SCHEDD, "schedd"), host_id=host_id, logs=UserLogs(self.net.clock, sync=False),
             cache=FileCache(), bulk=NoBulk(), launcher=NoLauncher(), domain="test",
+            remover=CheckpointRemover(removal_settings(load_config(environ={"CONDOR_CONFIG": "ONLY_ENV"})),
+                                      NoLauncher(), at_once, self.net.clock.seconds),
             mail=CompletionMail(self.mails, "test"),
             become=self.become, use_credential=lambda bundle: None, pid=pid,
             in_thread=at_once,

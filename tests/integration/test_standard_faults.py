@@ -220,6 +220,27 @@ def test_no_room_for_a_checkpoint(small_disk: Path, end: str) -> None:
             pool.stop()
 
 
+@pytest.mark.parametrize("end", ["EXECUTE", "SPOOL"])
+def test_who_has_to_go_is_asked_again_when_there_was_no_room(small_disk: Path, end: str) -> None:
+    """Whichever half refuses, and for whatever reason: the program leaves with its work as soon as it can be saved."""
+    with fresh_folder() as folder:
+        small_disk.chmod(0o1777)
+        pool = PersonalPool(folder, slots=1, config=f"{end} = {small_disk}\nRESERVED_DISK = 0\n")
+        try:
+            job = Job(pool, "asked", "8 4", request_disk="1MB")
+            job.until_lines(5)
+            with full(small_disk, but=1 << 20):
+                pool.tool("condor_vacate_job", job.id)
+                until(lambda: problem_of(job), "a checkpoint that found no room")
+            job.until_logged("(1) Job was checkpointed.")
+            job.go_on(4)
+            job.wait()
+            job.check(8)
+            assert pool.history(job.id)[0]["NumRestarts"] == 1
+        finally:
+            pool.stop()
+
+
 def test_no_room_to_note_what_a_program_changes(small_disk: Path) -> None:
     with fresh_folder() as folder:
         pool = PersonalPool(folder, slots=1, config=f"SPOOL = {small_disk}\n")

@@ -45,8 +45,8 @@ LARGEST_FOLDER = 25
 LONGEST_FILE = 500
 HOUSE = PACKAGE.parent
 # Pieces that several daemons' cores read.
-SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "chirp_protocol", "cron_schedule", "devices",
-                "flock_lists", "flock_terms",
+SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "checkpoints", "chirp_protocol", "cron_schedule",
+                "devices", "flock_lists", "flock_terms",
                 "flocking", "job_images", "job_information", "object_store", "output_destinations", "reasons", "rights",
                 "secrets",
                 "site_programs", "state_table", "submit_commands", "trace_spans", "transfer_plugins", "turn",

@@ -34,6 +34,25 @@ ROWS = (
         "the log given up.",
         low=1,
     ),
+    path(
+        "CHECKPOINT_DESTINATION_MAPFILE",
+        "$(ETC)/checkpoint-destination-mapfile",
+        "A file that says which programs remove checkpoints that jobs have sent to a URL (checkpoint_destination). A "
+        "line has *, the beginning of URLs, and a program of $(LIBEXEC) with its arguments, separated by commas.",
+    ),
+    seconds(
+        "CHECKPOINT_CLEANUP_TIMEOUT",
+        20,
+        "How long it may take to remove one file of a checkpoint at a URL; then it is tried again later.",
+        low=1,
+    ),
+    integer(
+        "DEFAULT_NUM_EXTRA_CHECKPOINTS",
+        1,
+        "How many checkpoints of a job stay at its checkpoint_destination beside the last one.",
+        low=0,
+        unit="checkpoints",
+    ),
     seconds("SCHEDD_MIN_INTERVAL", 5, "The least time between two looks over the queue.", read_by=SCHEDD),
     integer(
         "MAX_JOBS_RUNNING",

@@ -98,7 +98,7 @@ schedd nobody        -      all    RemoteHosts Scheduler
 schedd administrator shadow all    NumJobStarts JobCurrentStartExecutingDate JobCurrentFinishTransferOutputDate
 schedd administrator shadow all    NumCkpts NumCkpts_RAW NumRestarts LastCkptTime LastCkptDigest LastCkptSeconds
 schedd administrator shadow all    LastCkptProblem LastCkptProblemTime CkptCpuLevel CkptArch CkptOpSys CkptSize
-schedd administrator shadow all    CkptStoredSize CkptThreads CkptProcesses
+schedd administrator shadow all    CkptStoredSize CkptThreads CkptProcesses CheckpointNumber
 schedd administrator shadow all    CkptBytesSent VacatedWithCheckpoint TerminationPending JobCoreDumped JobPid
 schedd administrator shadow all    LastCkptGeneration ExitBySignal ExitStatus ExitCode ExitSignal
 schedd administrator shadow all    DataflowJobSkipped GridJobId GridJobStatus GridResourceUnavailableTime

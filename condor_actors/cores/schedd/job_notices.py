@@ -21,7 +21,7 @@ from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import Effect, Persist
 from condor_actors.messages.codes import FactoryMode, JobEventType
-from condor_actors.messages.shadow_host import Notice, Transfer
+from condor_actors.messages.shadow_host import REMOVE_CHECKPOINTS, Notice, Transfer
 from condor_actors.numerals import whole
 
 __all__ = ["LOG_ATTRIBUTES", "JobNotices", "RecordEpoch", "RecordEvent"]
@@ -212,6 +212,14 @@ class JobNotices:
                          starter_node.encode())
         self._open[run_id] = row
         self._context.persist(row)
+
+    def remove_checkpoints(self, job: Job) -> None:
+        """A job has left the queue that has checkpoints at a URL: a host of its owner is to remove them there."""
+        row = SaveNotice(f"{job.name}/checkpoints", job.cluster.owner, job.cluster.number, job.proc, -1,
+                         REMOVE_CHECKPOINTS, self._context.now_s, job.ad.to_bytes())
+        self._open[row.notice_id] = row
+        self._context.persist(row)
+        self._due.setdefault(row.owner, []).append(_message(row, False))
 
     def take_due(self) -> dict[str, list[Notice]]:
         """New notices per owner since the last call."""

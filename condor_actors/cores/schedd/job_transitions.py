@@ -241,6 +241,8 @@ class JobTransitions:
         if job.ad.find("submit_iwd") is not None or job.ad.find("numvacates") is not None \
                 or job.ad.find("jobuniverse") == Universe.STANDARD:
             self._context.out.append(ForgetSpool(job.cluster.number, job.proc, job.cluster.owner))
+        if job.ad.find("checkpointdestination") is not None and job.ad.get_int("NumShadowStarts"):
+            self._notices.remove_checkpoints(job)
         for operation in self._context.queue.leave(job, self._context.now_s):
             self._context.persist(operation)
         if job.cluster.factory is not None and job.cluster.number not in self._context.queue.clusters:

@@ -9,7 +9,13 @@ import errno
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome, KeepCheckpoint
+from condor_actors.cores.checkpoints.destination import NUMBER
+from condor_actors.cores.shadow.shadow_checkpoint import (
+    CheckpointAside,
+    CheckpointHome,
+    KeepCheckpoint,
+    SetCheckpointAside,
+)
 from condor_actors.cores.shadow.shadow_events import (
     BlobsFailed,
     BlobsSent,
@@ -206,7 +212,8 @@ def _saved_itself(run: ShadowRun, event: RunCheckpointed) -> None:
         run.keeping = event.number
         run.files_leave("CHECKPOINT")
         run.note_usage(event.usage)
-        run.out.append(KeepCheckpoint(event.number, event.files, event.files_digest, event.when_s))
+        run.out.append(KeepCheckpoint(event.number, event.files, event.files_digest, event.when_s, event.serial,
+                                      event.before))
 
 
 def _checkpoint_home(run: ShadowRun, event: CheckpointHome) -> None:
@@ -214,8 +221,10 @@ def _checkpoint_home(run: ShadowRun, event: CheckpointHome) -> None:
     run.keeping = 0
     run.files_there("CHECKPOINT", event.files, event.size_bytes, event.problem)
     if not event.problem:
-        run.attributes.update({"NumCkpts": run.job.get_int("NumCkpts") + event.number,
+        run.attributes.update({"NumCkpts": max(event.before, 0) + event.number,
                                "LastCkptTime": int(run.now_s)})
+        if event.serial:
+            run.attributes[NUMBER] = event.serial
         run.log_once(JobEventType.CHECKPOINTED, event.when_s, RunCheckpointBytes=event.size_bytes)
         run.tell("")
     run.out.append(SendLogged(run.starter, CheckpointKept(
@@ -321,6 +330,9 @@ def _bring(run: ShadowRun, event: RunExited) -> None:
         run.note_began(event.began_s)
     if event.cause == "transfer-failed":
         run.files_there("INPUT", run.input_files, run.sent_bytes, event.reason or event.cause)
+    if event.cause == "checkpoint-damaged":
+        run.out.append(SetCheckpointAside(event.hold_subcode))
+        return
     size_bytes = sum(entry.size_bytes for entry in event.outputs)
     if event.cause == "exited" and run.too_much(
             "MaxTransferOutputMB", size_bytes, "output", HoldCode.MAX_TRANSFER_OUTPUT_SIZE_EXCEEDED):
@@ -335,6 +347,21 @@ def _bring(run: ShadowRun, event: RunExited) -> None:
         run.out.append(run.bring_outputs(event))
     else:
         run.finish(0)
+
+
+def _checkpoint_aside(run: ShadowRun, event: CheckpointAside) -> None:
+    """The checkpoint before it is used; without one, its user decides whether it begins anew."""
+    exited = run.exited
+    assert exited is not None
+    if event.problem:
+        run.end("hold", f"{exited.reason}, and it cannot be set aside: {event.problem}", exited.hold_code,
+                claim_usable=exited.claim_open)
+    elif event.left:
+        run.note("damaged", f"{exited.reason}; the job goes on from the one before it", "warn")
+        run.end("evicted", f"{exited.reason}; the job goes on from the one before it", claim_usable=exited.claim_open)
+    else:
+        run.end("hold", f"Transfer input files failure: {exited.reason}, and there is none before it; condor_release "
+                        "has the job begin anew", exited.hold_code, claim_usable=exited.claim_open)
 
 
 def _outputs_home(run: ShadowRun, event: OutputsHome) -> None:
@@ -411,6 +438,7 @@ ROWS: dict[EventKey, Sequence[Step | ignore]] = {
     ContinueRun: (_wish, _wish, _tell_wish, _tell_wish, _tell_wish, _wish, _wish, _over),
     RunCheckpointed: (*(_not_running,) * 4, _saved_itself, _apart, _home, _over),
     CheckpointHome: (*(_checkpoint_home,) * 7, _over),
+    CheckpointAside: (*(_not_home,) * 6, _checkpoint_aside, _over),
     ScheddBack: (*(_not_running,) * 4, _say_again, _say_again, _home, _end_again),
     StopRun: (
         _stop_unbegun, _stop_noted, _stop_told, _stop_told, _stop_told, _stop_apart, _stop_bringing, _over,

@@ -32,8 +32,10 @@ class CheckpointPace:
         if self._asked_s is None or now_s - self._asked_s >= LOST_S:
             self._asked_s = now_s
 
-    def over(self, now_s: float) -> None:
-        """The checkpoint is at home, or there is none: the program goes on."""
-        if self._asked_s is not None:
-            self._computes_until_s = now_s + max(0.0, now_s - self._asked_s)
-            self._asked_s = None
+    def over(self, now_s: float) -> float:
+        """The checkpoint is at home, or there is none: the program goes on.  Returns how long that took."""
+        if self._asked_s is None:
+            return 0.0
+        took_s = max(0.0, now_s - self._asked_s)
+        self._computes_until_s, self._asked_s = now_s + took_s, None
+        return took_s

@@ -200,7 +200,7 @@ class JobRun:
     def kill(self) -> None:
         """Kill everything of a living run, and see to it that it is gone."""
         self.state = StarterState.KILLING
-        self.out += [CancelTimer("grace"), KillTree(), SetTimer("again", KILL_AGAIN_S)]
+        self.out += [CancelTimer("grace"), SetTimer("again", KILL_AGAIN_S), KillTree()]
 
     def freeze(self) -> None:
         """Let the tree stand still."""

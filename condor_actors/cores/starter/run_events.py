@@ -135,11 +135,12 @@ class Prepared:
 
 @attrs.frozen
 class PrepareFailed:
-    """It is not; ``hold_code`` 0: it may be tried elsewhere."""
+    """It is not; ``hold_code`` 0: it may be tried elsewhere.  ``damaged``: its checkpoint is not what it was."""
 
     reason: str
     hold_code: int = 0
     hold_subcode: int = 0
+    damaged: bool = False
 
 
 @attrs.frozen
@@ -199,7 +200,8 @@ def too_much(what: str, used_kib: int, asked_kib: int, command: str, slot_name: 
 @attrs.frozen
 class Gathered:
     """The outputs; ``missing`` names those that are not there, ``error`` why nothing could be listed, ``unsent`` which
-    could not be sent to its URL, and why; ``unsent_subcode``: HoldReasonSubCode of that."""
+    could not be sent to its URL, and why; ``unsent_subcode``: HoldReasonSubCode of that; ``serial``: they are a
+    checkpoint that was sent to its destination, of that number."""
 
     entries: tuple[FileEntry, ...] = ()
     digest: str = ""
@@ -207,6 +209,7 @@ class Gathered:
     error: str = ""
     unsent: str = ""
     unsent_subcode: int = 0
+    serial: int = 0
 
 
 @attrs.frozen

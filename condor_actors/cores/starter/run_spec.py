@@ -17,6 +17,7 @@ import attrs
 from condor_actors.classads import UNDEFINED, ClassAd, Expr, is_true
 from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
+from condor_actors.cores.checkpoints.destination import NUMBER, USED, CheckpointDestination, destination_of
 from condor_actors.cores.devices.slot_devices import SlotDevices
 from condor_actors.cores.flocking import foreign_job
 from condor_actors.cores.output_destinations import STDERR, STDOUT, OutputUrls
@@ -97,6 +98,9 @@ class RunSpec:
         checkpoint_signal: asks the program for one (+WantCheckpointSignal, +CheckpointSig); None: it takes none.
         kept: files at the top of the sandbox that an earlier run of the job has made.
         checkpoint_files: what such a checkpoint consists of; empty: the outputs.
+        checkpoint_destination: where they go; None: home.
+        checkpoint_number: of the last one there; checkpoint_used: of the one that this run goes on from.
+        checkpoints_before: how many the job had, wherever they are.
         core_kib: limit of core dumps; None: the machine's.
         memory_kib: RequestMemory; disk_kib: RequestDisk.
         streams_names: names at home of streamed files.
@@ -159,6 +163,10 @@ class RunSpec:
     container: ContainerSpec | None = None
     own_folders: tuple[str, ...] = ()
     primary_group: str = ""
+    checkpoint_destination: CheckpointDestination | None = None
+    checkpoint_number: int = 0
+    checkpoint_used: int = 0
+    checkpoints_before: int = 0
     urls: OutputUrls = attrs.field(factory=lambda: OutputUrls(ClassAd()), eq=False)
     plugins: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -297,6 +305,9 @@ def read_spec(job: ClassAd) -> RunSpec:
         success_code=job.get_int("JobSuccessExitCode", 0),
         checkpoint_code=checkpoint if isinstance(checkpoint, int) and not isinstance(checkpoint, bool) else None,
         checkpoint_files=_list(job, "TransferCheckpoint") or (),
+        checkpoint_destination=destination_of(job) if transfers else None,
+        checkpoint_number=max(job.get_int(NUMBER), 0), checkpoint_used=job.get_int(USED),
+        checkpoints_before=max(job.get_int("NumCkpts"), 0),
         core_kib=core // 1024 if isinstance(core, int) and core >= 0 else None,
         nice=19 if job.get_bool("NiceUser") else 0,
         checkpoint_signal=signal_number(job.evaluate("CheckpointSig"), signal.SIGTERM)

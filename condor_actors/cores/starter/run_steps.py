@@ -98,7 +98,8 @@ def start_in_time(run: JobRun, event: Prepared | TimerFired) -> None:
 
 def cannot_prepare(run: JobRun, event: PrepareFailed) -> None:
     """There will be no sandbox."""
-    run.end("transfer-failed", event.reason, (event.hold_code, event.hold_subcode))
+    cause = "checkpoint-damaged" if event.damaged else "transfer-failed"
+    run.end(cause, event.reason, (event.hold_code, event.hold_subcode))
 
 
 def cannot_start(run: JobRun, event: StartFailed) -> None:
@@ -235,7 +236,7 @@ def kill_later(run: JobRun, event: TimerFired) -> None:
 
 def kill_again(run: JobRun, event: TimerFired) -> None:
     """Something of the tree is still there."""
-    run.out += [KillTree(), SetTimer("again", KILL_AGAIN_S)]
+    run.out += [SetTimer("again", KILL_AGAIN_S), KillTree()]
 
 
 def ask_checkpoint(run: JobRun, event: CheckpointRun) -> None:
@@ -317,14 +318,15 @@ def exited(run: JobRun, event: ProgramEnded) -> None:
 
 
 def clear(run: JobRun, event: ProgramEnded) -> None:
-    """The first process has ended: nothing else of the tree may live on."""
+    """The first process has ended: nothing else of the tree may live on.  The timer is set first: that nothing is left
+    may be said while the tree is killed, and from then on what sends outputs is not to be killed."""
     run.status = (event.exit_code, event.exit_signal, event.core_dumped)
     run.checkpointing = event.exit_code >= 0 and event.exit_code == run.spec.checkpoint_code
     run.state = StarterState.CLEARING
     if run.suspended:  # it ended in that moment; what is started next begins by not standing still
         run.thaw()
-    run.out += [CancelTimer("grace"), CancelTimer("again"), CancelTimer("measure"), KillTree(),
-                SetTimer("again", KILL_AGAIN_S)]
+    run.out += [CancelTimer("grace"), CancelTimer("again"), CancelTimer("measure"),
+                SetTimer("again", KILL_AGAIN_S), KillTree()]
 
 
 def gather(run: JobRun, event: TreeGone) -> None:
@@ -368,7 +370,8 @@ def outputs_listed(run: JobRun, event: Gathered) -> None:
         run.cause, run.reason = "evicted", run.closing.reason
         run.exit(Gathered())
     elif event.unsent and run.cause == "exited":
-        run.end("hold", f"Transfer output files failure: {event.unsent}",
+        what = "checkpoint" if run.checkpointing else "output"
+        run.end("hold", f"Transfer {what} files failure: {event.unsent}",
                 (HoldCode.TRANSFER_OUTPUT_ERROR, event.unsent_subcode))
     elif event.missing:
         names = ", ".join(event.missing)
@@ -381,8 +384,9 @@ def outputs_listed(run: JobRun, event: Gathered) -> None:
 
 
 def save(run: JobRun, files: Gathered) -> None:
-    """The program has ended to be started again: first its work goes home."""
-    if run.closing is not None or run.stopping is not None:
+    """The program has ended to be started again: first its work goes home, or the list of it where it is elsewhere."""
+    leaves = run.closing is not None or run.stopping is not None
+    if leaves and not files.serial:
         run.cause = "evicted"
         run.reason = run.closing.reason if run.closing is not None else run.reason
         run.exit(files)
@@ -390,8 +394,13 @@ def save(run: JobRun, files: Gathered) -> None:
     run.state = StarterState.SAVING
     run.checkpoints += 1
     run.saved = RunCheckpointed(run_id=run.run_id, number=run.checkpoints, usage=run.usage, files=files.entries,
-                                files_digest=files.digest, when_s=run.now_s)
+                                files_digest=files.digest, when_s=run.now_s, serial=files.serial,
+                                before=run.spec.checkpoints_before)
     run.out.append(Tell(run.saved, lasting=True))
+    if leaves:
+        run.cause = "evicted"
+        run.reason = run.closing.reason if run.closing is not None else run.reason
+        run.follow(HasToGo())
 
 
 def start_again(run: JobRun, event: CheckpointKept) -> None:

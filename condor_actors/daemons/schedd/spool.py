@@ -10,6 +10,7 @@ What a run leaves is kept by its owner's shadow host, in folders that no other u
 
     $(SPOOL)/owners/<owner>/evicted/<job>       what an evicted run saved
     $(SPOOL)/owners/<owner>/checkpoints/<job>   see ``machine/standard/checkpoint_folder.py``
+    $(SPOOL)/owners/<owner>/lists/<job>         of checkpoints at a URL; goes when those are removed
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ SPOOL_READS = (ListSpool, ReadSpool)
 SPOOL_MESSAGES = (SpoolChunk, *SPOOL_READS)
 OWNERS = "owners"
 KEPT = ("evicted", "checkpoints")
+LISTS = "lists"
 MAX_READ_BYTES = 400_000
 
 
@@ -71,7 +73,7 @@ class Spool:
                                             error=failure.value))
 
     def _make_kept(self, owner: str) -> None:
-        for name in KEPT:
+        for name in (*KEPT, LISTS):
             self._folders.make_kept(self.folder_of(owner) / name, owner)
 
     def has_room(self) -> None:

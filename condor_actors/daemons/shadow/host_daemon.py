@@ -18,6 +18,7 @@ from condor_actors.config import Config
 from condor_actors.cores.shadow.chirp_rights import ChirpLimits
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.shadow.become_user import become_user, home_environment
+from condor_actors.daemons.shadow.checkpoints.removal import CheckpointRemover, removal_settings
 from condor_actors.daemons.shadow.grid.grid_manager import GridManager
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST
 from condor_actors.daemons.shadow.input_files import FileCache
@@ -98,8 +99,7 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
     from condor_actors.machine.run.launch import PosixLauncher
     from condor_actors.machine.supervisor.mail import Mailer
 
-    sessions = NativeSessions(reactor)
-    active: set[str] = set()
+    sessions, active = NativeSessions(reactor), set[str]()
 
     def server() -> IStreamClientEndpoint | None:
         host = (config.text("CKPT_SERVER_HOST") or "").strip()
@@ -123,6 +123,7 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
     logs = UserLogs(world.reactor_time, sync=config.boolean("ENABLE_USERLOG_FSYNC"),
                     lock=config.boolean("ENABLE_USERLOG_LOCKING"), log=world.log, in_worker=workers.run)
     edges = HostEdges(
+        remover=CheckpointRemover(removal_settings(config), PosixLauncher(reactor), workers.run, world.wall_clock),
         grid=GridManager(config, reactor, logs, workers.run, home_environment).edges,
         schedd=Address(f"unix:{Path(schedd_socket)}", "schedd"), host_id=host_id,
         logs=logs, in_thread=workers.run, cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",

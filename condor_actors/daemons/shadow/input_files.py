@@ -16,7 +16,10 @@ import attrs
 
 from condor_actors.actors.workers import digest_of, open_plain, touching
 from condor_actors.classads import ClassAd
+from condor_actors.cores.checkpoints.destination import destination_of, url_below
+from condor_actors.cores.checkpoints.manifest import CheckpointList
 from condor_actors.cores.transfer_plugins import BadPlugin, job_plugins
+from condor_actors.daemons.shadow.checkpoints.kept_lists import ALL, KeptLists
 from condor_actors.daemons.shadow.file_trouble import FileTrouble, file_trouble
 from condor_actors.daemons.shadow.output_files import NULL, OutputPlaces
 from condor_actors.daemons.shadow.url_signer import UrlSigner
@@ -152,7 +155,8 @@ def _source(iwd: str, name: str) -> str:
 
 
 def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, str]] = (),
-                   inline_total_bytes: int = INLINE_TOTAL_BYTES, now_s: float = 0.0) -> Outgoing:
+                   inline_total_bytes: int = INLINE_TOTAL_BYTES, now_s: float = 0.0,
+                   checkpoint: CheckpointList | None = None) -> Outgoing:
     """The inputs of a job.
 
     Args:
@@ -161,6 +165,7 @@ def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, st
         extra: further (source, path) pairs that replace others of the same path (what an evicted run left).
         inline_total_bytes: how much may ride in the manifest.
         now_s: since when signed URLs are good.
+        checkpoint: at its destination, in the place of inputs of the same names.
 
     Raises:
         FileTrouble: a file is missing or cannot be read; names it.
@@ -203,7 +208,23 @@ def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, st
         else:
             inline_left -= len(entry.inline)
         entries[path] = entry
+    if checkpoint is not None:
+        _add_checkpoint(entries, checkpoint, signer)
     return Outgoing(tuple(entries.values()), sources)
+
+
+def _add_checkpoint(entries: dict[str, FileEntry], checkpoint: CheckpointList, signer: UrlSigner) -> None:
+    """The files of a checkpoint come from its destination."""
+    for entry in checkpoint.entries:
+        for above in _folders_above(entry.path):
+            entries.setdefault(above, FileEntry(path=above, kind="directory", mode=0o755))
+        if entry.kind == "file":
+            url = url_below(checkpoint.base, entry.path)
+            try:
+                entry = attrs.evolve(entry, url=signer.signed(url, "GET"))
+            except FileTrouble as trouble:
+                raise FileTrouble(f"cannot fetch {shown_url(url)}: {trouble}", trouble.subcode) from None
+        entries[entry.path] = entry
 
 
 @attrs.frozen
@@ -213,23 +234,27 @@ class Inputs:
     Attributes:
         log_problem: why its user log cannot be written; empty: it can.
         skipped: its outputs are newer than its inputs, and it need not run (SkipIfDataflow).
-        kept: the names of what an evicted run has left.
+        kept: the names of what an evicted run has left, or of what its checkpoint has.
         outgoing: the inputs.
+        number: of the last checkpoint at its destination; used: of the one that it goes on from.
     """
 
     log_problem: str
     kept: tuple[str, ...]
     outgoing: Outgoing
     skipped: bool = False
+    number: int = 0
+    used: int = 0
 
 
 def gather_inputs(logs: UserLogs, job: ClassAd, cache: FileCache, kept: str | None, inline_bytes: int,
-                  now_s: float) -> Inputs:
+                  now_s: float, lists: KeptLists) -> Inputs:
     """In a worker: can the job's log be written, and what does it take along?
 
     Args:
         kept: where an evicted run has left files; None: nothing travels.
         inline_bytes, now_s: as for :func:`input_manifest`.
+        lists: of its checkpoints at a URL; what an evicted run has left is newer.
 
     Raises:
         FileTrouble: as :func:`input_manifest`.
@@ -244,7 +269,14 @@ def gather_inputs(logs: UserLogs, job: ClassAd, cache: FileCache, kept: str | No
         kept = f"{kept}.old"  # a crash between the two steps of taking its place
     names = tuple(sorted(os.listdir(kept))) if os.path.isdir(kept) else ()
     extra = [(os.path.join(kept, name), name) for name in names]
-    return Inputs("", names, input_manifest(job, cache, extra, inline_bytes, now_s))
+    if destination_of(job) is None:
+        return Inputs("", names, input_manifest(job, cache, extra, inline_bytes, now_s))
+    number = max(lists.numbers(ALL), default=0)
+    checkpoint = lists.newest() if not names else None
+    if checkpoint is not None:
+        names = tuple(sorted({entry.path.partition("/")[0] for entry in checkpoint.entries}))
+    return Inputs("", names, input_manifest(job, cache, extra, inline_bytes, now_s, checkpoint), number=number,
+                  used=checkpoint.number if checkpoint is not None else 0)
 
 
 def _is_made(job: ClassAd) -> bool:

@@ -15,8 +15,9 @@ import attrs
 from twisted.internet.defer import DeferredList
 from twisted.python.failure import Failure
 
+from condor_actors.cores.checkpoints.destination import destination_of
 from condor_actors.cores.output_names import SENT
-from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome, KeepCheckpoint
+from condor_actors.cores.shadow.shadow_checkpoint import CheckpointAside, CheckpointHome, KeepCheckpoint
 from condor_actors.cores.shadow.shadow_events import (
     BringOutputs,
     OutputsFailed,
@@ -63,10 +64,59 @@ class OutputTransfer:
             return CheckpointHome(effect.number, f"checkpoint {effect.number} cannot be kept: {reason}")
 
         def kept(size_bytes: int, files: int) -> CheckpointHome:
-            return CheckpointHome(effect.number, "", size_bytes, effect.when_s, files)
+            return CheckpointHome(effect.number, "", size_bytes, effect.when_s, files, effect.serial,
+                                  effect.before)
 
-        bringing = _Bringing(self._shadow.kept_folder(), kept, failed)
+        bringing = _Bringing(self._shadow.kept_folder(), kept, failed, effect.serial)
         self._bring_files(bringing, effect.entries, effect.manifest_digest)
+
+    def set_checkpoint_aside(self, number: int) -> None:
+        """What came from a checkpoint's destination is not what was sent there."""
+        shadow = self._shadow
+
+        def done(result: Any) -> None:
+            if isinstance(result, Failure):
+                result.trap(OSError)
+                self._event(CheckpointAside(0, str(result.value)))
+                return
+            self._remove_unused()
+            self._event(CheckpointAside(result))
+
+        work = shadow.edges.in_thread(shadow.edges.lists(shadow.job_name).set_aside, number)
+        shadow.context.defer_to_turn(work, done)
+
+    def _remove_unused(self) -> None:
+        """Have checkpoints removed at their destination that are not used any more; what fails is tried again with the
+        next one, and when the job leaves the queue."""
+        shadow = self._shadow
+        log, name = shadow.context.log, shadow.job_name
+        shadow.edges.remover.remove(shadow.core.job, shadow.edges.lists(name).folder, all_of_them=False).addCallback(
+            lambda why: log.warn("a checkpoint of {job} that is not needed stays where it is: {why}", job=name, why=why)
+            if why else None)
+
+    def _keep_list(self, bringing: _Bringing, entries: tuple[FileEntry, ...]) -> None:
+        """A checkpoint is at its destination: keep the list of it, which is newer than what was kept here."""
+        shadow = self._shadow
+        destination, lists = destination_of(shadow.core.job), shadow.edges.lists(shadow.job_name)
+        if destination is None:
+            self._event(bringing.failed("the machine has sent it elsewhere, and the job names no destination"))
+            return
+        base = destination.base(shadow.core.order.run_id, bringing.serial)
+        kept = shadow.kept_folder()
+
+        def keep() -> None:
+            lists.keep(entries, bringing.serial, base, shadow.edges.remover.settings.most)
+            _Bringing("", bringing.home, bringing.failed).take_place(kept)
+
+        def done(result: Any) -> None:
+            if isinstance(result, Failure):
+                self._event(_output_trouble(bringing, result))
+                return
+            files = [entry for entry in entries if entry.kind == "file"]
+            self._event(bringing.home(sum(entry.size_bytes for entry in files), len(files)))
+            self._remove_unused()
+
+        shadow.context.defer_to_turn(shadow.edges.in_thread(keep), done)
 
     def _bring_files(self, bringing: _Bringing, entries: tuple[FileEntry, ...], digest: str) -> None:
         if not digest:
@@ -89,6 +139,9 @@ class OutputTransfer:
 
     def _bring_entries(self, bringing: _Bringing, entries: tuple[FileEntry, ...]) -> None:
         """Write what came along and fetch the rest."""
+        if bringing.serial:
+            self._keep_list(bringing, entries)
+            return
         if bringing.kept and len(entries) == 0:
             self._later(bringing.home(0, 0))
             return
@@ -135,11 +188,13 @@ class OutputTransfer:
 @attrs.frozen
 class _Bringing:
     """Files on their way home: where those for the next run are kept (empty: they are the job's outputs), what to say
-    when all are here (with their size and number), or not."""
+    when all are here (with their size and number), or not; ``serial`` above 0: they are the checkpoint of that number
+    at its destination."""
 
     kept: str
     home: Callable[[int, int], Any]
     failed: Callable[..., Any]
+    serial: int = 0
 
     @property
     def part(self) -> str:

@@ -17,8 +17,9 @@ from twisted.python.failure import Failure
 from condor_actors.actors import CoreActor
 from condor_actors.actors.workers import NoAnswer
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, unparse
+from condor_actors.cores.checkpoints.destination import NUMBER, USED, destination_of
 from condor_actors.cores.shadow.files_travel import files_travel
-from condor_actors.cores.shadow.shadow_checkpoint import KeepCheckpoint
+from condor_actors.cores.shadow.shadow_checkpoint import KeepCheckpoint, SetCheckpointAside
 from condor_actors.cores.shadow.shadow_events import (
     BlobsFailed,
     BlobsSent,
@@ -239,6 +240,8 @@ class Shadow(CoreActor):
             self._streams.when_written(lambda: self._outputs.bring(effect))  # they are outputs too
         elif isinstance(effect, KeepCheckpoint):
             self._outputs.keep_checkpoint(effect)
+        elif isinstance(effect, SetCheckpointAside):
+            self._outputs.set_checkpoint_aside(effect.number)
         elif isinstance(effect, SendLogged):
             send = self.context.as_turn(partial(self.context.tell, effect.to, effect.message))
             self._edges.logs.when_written(log_paths(self.core.job), send)
@@ -283,7 +286,12 @@ class Shadow(CoreActor):
 
     def kept_folder(self) -> str:
         """Where an evicted run of the job leaves files for the next."""
-        return self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
+        return self._edges.kept_folder(self.job_name)
+
+    @property
+    def job_name(self) -> str:
+        """``CLUSTER.PROC``."""
+        return self.core.order.run_id.partition("#")[0]
 
     def _gather_inputs(self, inline_bytes: int) -> None:
         edges, kept = self._edges, self.kept_folder() if self._transfers else None
@@ -291,7 +299,7 @@ class Shadow(CoreActor):
             self.context.defer_to_turn(succeed(Inputs("", (), Outgoing((), {}))), self._prepared)
             return
         work = edges.in_thread(gather_inputs, edges.logs, self.core.job, edges.cache, kept, inline_bytes,
-                               self.context.now_s())
+                               self.context.now_s(), edges.lists(self.job_name))
         self.context.defer_to_turn(work, self._prepared)
 
     def _later(self, event: Any) -> None:
@@ -312,6 +320,8 @@ class Shadow(CoreActor):
             return
         if inputs.kept:
             self.core.job["KeptFiles"] = ",".join(inputs.kept)
+        if destination_of(self.core.job) is not None:
+            self.core.job.update({NUMBER: inputs.number, USED: inputs.used})
         outgoing = inputs.outgoing
         self._sources = dict(outgoing.sources)
         size = sum(len(entry.inline or b"") + len(entry.path) + 120 for entry in outgoing.entries)

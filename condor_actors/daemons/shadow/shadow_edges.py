@@ -12,6 +12,8 @@ from twisted.internet.defer import Deferred
 from condor_actors.actors.workers import InWorker
 from condor_actors.cores.shadow.chirp_rights import ChirpLimits
 from condor_actors.cores.trace_spans import TellSpan
+from condor_actors.daemons.shadow.checkpoints.kept_lists import KeptLists
+from condor_actors.daemons.shadow.checkpoints.removal import CheckpointRemover
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.userlog.writer import UserLogs
 
@@ -54,6 +56,7 @@ class ShadowEdges:
         cache: digests of files.
         bulk: bulk transfers.
         kept_folder: where evicted runs of a job leave files for the next.
+        lists: of a job's checkpoints at a URL; remover: has those removed that nobody needs.
         domain: the file system domain of this machine.
         in_thread: runs what touches the owner's files.
         owner_uid: whose jobs these are; root's are run by a process that may be nobody's.
@@ -66,6 +69,8 @@ class ShadowEdges:
     cache: FileCache
     bulk: Bulk
     kept_folder: Callable[[str], str]
+    lists: Callable[[str], KeptLists]
+    remover: CheckpointRemover
     domain: str
     in_thread: InWorker
     owner_uid: int = attrs.field(factory=os.getuid)

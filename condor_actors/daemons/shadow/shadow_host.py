@@ -27,6 +27,9 @@ from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
 from condor_actors.cores.trace_spans import TellSpan
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.shadow.become_user import home_environment
+from condor_actors.daemons.shadow.checkpoints.kept_lists import lists_of
+from condor_actors.daemons.shadow.checkpoints.ordered_removals import OrderedRemovals
+from condor_actors.daemons.shadow.checkpoints.removal import CheckpointRemover
 from condor_actors.daemons.shadow.gang_hubs import GANGS, AskGang, GangHubs
 from condor_actors.daemons.shadow.grid.grid_manager import GridEdges, no_grid
 from condor_actors.daemons.shadow.grid.grid_shadow import GridShadow
@@ -44,6 +47,7 @@ from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, P
 from condor_actors.messages.interactive import OpenPort, OpenShell, PortData, ReadRunFile, ShellData
 from condor_actors.messages.run import CheckpointRun, ContinueRun, OutputsReceived, StopRun, SuspendRun
 from condor_actors.messages.shadow_host import (
+    REMOVE_CHECKPOINTS,
     BecomeOwner,
     DismissHost,
     HostOrders,
@@ -91,6 +95,7 @@ class HostEdges:
         local_account: as whom jobs of the local universes run; None: as the owner. Root's own run as nobody.
         chirp: what jobs may do here while they run.
         credd: the node of this machine's credential daemon; registries: how they are reached.
+        remover: has checkpoints at a URL removed that nobody needs.
         tell_span: takes the spans of jobs' traces; None: there are none.
     """
 
@@ -102,6 +107,7 @@ class HostEdges:
     domain: str
     mail: CompletionMail
     launcher: Launcher
+    remover: CheckpointRemover
     become: Callable[[str, int, int], None]
     use_credential: Callable[[bytes], None]
     leave: Callable[[], None]
@@ -129,6 +135,7 @@ class HostRecord:
         unlogged: those of them whose events are not in the user log yet.
         noticed: events that were written, by notice id.
         log_paths: the user logs of each run.
+        removing: orders to remove checkpoints, by notice id.
     """
 
     owner: str = ""
@@ -141,6 +148,7 @@ class HostRecord:
     shells: dict[str, str] = attrs.field(factory=dict)
     noticed: dict[str, None] = attrs.field(factory=dict)
     log_paths: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
+    removing: dict[str, Notice] = attrs.field(factory=dict)
 
 
 class ShadowHostActor(Actor):
@@ -155,6 +163,7 @@ class ShadowHostActor(Actor):
         self._becoming: BecomeOwner | None = None
         self._held: list[Delivery] = []
         self._gangs = GangHubs(lambda: self.context)
+        self._removals = OrderedRemovals(self, edges, record)
 
     def started(self) -> None:
         """Dial the schedd and keep dialling; after a crash of this actor, go on with the shadows that live."""
@@ -164,6 +173,7 @@ class ShadowHostActor(Actor):
                 self.context.tell(Address("", name), Settled())
         for run_id in tuple(self._record.unlogged):
             self._tell_end_when_logged(run_id)
+        self._removals.go_on()
         for run_id in tuple(self._runs):
             if _shadow(run_id).actor not in living:
                 self._shadow_crashed(run_id, "its turn raised an error")
@@ -209,6 +219,8 @@ class ShadowHostActor(Actor):
             self._logged(message.run_id)
         elif isinstance(message, ChildDown):
             self._shadow_crashed(message.name.removeprefix("shadow/"), message.reason)
+        elif isinstance(message, TimerFired) and isinstance(message.key, tuple):
+            self._removals.again(message.key)
         elif isinstance(message, TimerFired) and message.key == "alone":
             self.context.log.warn("nobody wanted the ends of {count} runs", count=len(self._ended))
             self._edges.leave()
@@ -328,7 +340,8 @@ class ShadowHostActor(Actor):
             logs=edges.logs, cache=edges.cache, bulk=edges.bulk, domain=edges.domain, in_thread=edges.in_thread,
             owner_uid=0 if _is_root(self._record.owner) else os.getuid(), chirp=edges.chirp, credd=edges.credd,
             tell_span=edges.tell_span, registries=edges.registries,
-            kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
+            kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job),
+            lists=lambda job: lists_of(spool, job), remover=edges.remover)
 
     def _is_news_of(self, run_id: str) -> bool:
         """Whether the end of a run is not known: a shadow says it again when it is asked."""
@@ -432,7 +445,9 @@ class ShadowHostActor(Actor):
         known = list(freed)
         by_log: dict[tuple[str, ...], list[str]] = {}
         for notice in notices:
-            if notice.event < 0:
+            if notice.event == REMOVE_CHECKPOINTS:
+                self._removals.order(notice)
+            elif notice.event < 0:
                 if self._record.owner:
                     starter = Address(notice.ad.decode(), f"starter/{notice.notice_id}")
                     self.context.tell(starter, OutputsReceived(run_id=notice.notice_id))

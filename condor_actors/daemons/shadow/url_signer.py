@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.actors.workers import NoAnswer, open_plain, touching
 from condor_actors.classads import ClassAd
+from condor_actors.cores.checkpoints.destination import destination_of, url_below
 from condor_actors.cores.object_store import AccessKeys, BadObject, is_object, signed_url
 from condor_actors.cores.output_destinations import OutputUrls
 from condor_actors.cores.output_names import OutputNames
@@ -50,7 +51,7 @@ class UrlSigner:
         """The URL that an execute machine gets: of an object store a signed one, any other as it is.
 
         Args:
-            method: ``GET`` or ``PUT``.
+            method: ``GET``, ``PUT`` or ``DELETE``.
 
         Raises:
             FileTrouble: the job names no keys, they cannot be read, or the URL names no object.
@@ -106,14 +107,18 @@ def sign_uploads(shadow: Shadow, question: Delivery) -> None:
         context.reply(question, Refused(code="invalid", text="the run is over, or another's"))
         return
     destinations, names = OutputUrls(core.job), OutputNames(core.job)
+    checkpoints = destination_of(core.job) if asked.checkpoint else None
     try:
+        if asked.checkpoint and checkpoints is None:
+            raise BadManifest("the job names no destination for checkpoints")
         for path in asked.paths:
-            if not names.have(check_path(path)):
+            if not names.have(check_path(path)) and checkpoints is None:
                 raise BadManifest(f"{path[:200]!r} is no output of the job")
     except BadManifest as error:
         context.reply(question, Refused(code="invalid", text=str(error)))
         return
-    urls = {path: destinations.of(path) for path in asked.paths}
+    base = checkpoints.base(core.order.run_id, asked.checkpoint) if checkpoints is not None else ""
+    urls = {path: url_below(base, path) if base else destinations.of(path) for path in asked.paths}
 
     def signed(result: Any) -> None:
         if isinstance(result, Failure):

@@ -156,7 +156,26 @@ class RunInputs:
     def _brought(self, reason: str, status: int) -> None:
         if reason:
             self._fail(f"Transfer input files failure: {reason}", plugin_subcode(status))
+            return
+        sandbox, held = self._starter.sandbox, self._starter.held
+        promised = [(entry.path, entry.digest) for entry in self._entries if entry.url and entry.digest]
+        if promised and sandbox is not None:
+            verified = held.in_thread(lambda: sandbox.first_other(promised))
+            self._starter.context.defer_to_turn(verified, self._verified)
         else:
+            self._fetched()
+
+    def _verified(self, result: Any) -> None:
+        """Whether the files of the checkpoint are those that were sent."""
+        if isinstance(result, Failure):
+            result.trap(OSError)
+            self._not_filled(result.value)
+        elif result and self._wanted():
+            entry = next(entry for entry in self._entries if entry.path == result)
+            self._starter.decide(jr.PrepareFailed(
+                f"the checkpoint at its destination is damaged: {shown_url(entry.url)} is not what was sent there",
+                HoldCode.TRANSFER_INPUT_ERROR, self._starter.spec.checkpoint_used, damaged=True))
+        elif self._wanted():
             self._fetched()
 
     def _fetched(self) -> None:

@@ -9,7 +9,8 @@ from twisted.python.failure import Failure
 
 from condor_actors.cores.output_destinations import STARTER_LOG
 from condor_actors.cores.starter import job_run as jr
-from condor_actors.daemons.starter.output_uploads import OutputUploads
+from condor_actors.daemons.starter.uploads.checkpoint_upload import CheckpointUpload
+from condor_actors.daemons.starter.uploads.output_uploads import OutputUploads
 from condor_actors.machine.run.job_manifest import record_outputs
 from condor_actors.machine.run.sandbox import MissingOutputs
 from condor_actors.messages.manifest import FileEntry
@@ -33,7 +34,7 @@ class RunOutputs:
         self._starter = starter
         self._gathering = False
         self._fetched_bytes = 0
-        self._uploads: OutputUploads | None = None
+        self._uploads: OutputUploads | CheckpointUpload | None = None
         self._leaves = False
 
     @property
@@ -116,7 +117,11 @@ class RunOutputs:
             self._starter.decide(jr.Gathered(missing=missing, error="" if missing else str(error)))
             return
         core = self._starter.core
-        if self._starter.spec.urls and core.cause == "exited" and not core.checkpointing:
+        if core.checkpointing and core.cause == "exited" and self._starter.spec.checkpoint_destination is not None:
+            self._uploads = CheckpointUpload(
+                self._starter, builder.entries, builder.sources, builder.places, self._checkpoint_sent,
+                lambda reason, subcode: self._starter.decide(jr.Gathered(unsent=reason, unsent_subcode=subcode)))
+        elif self._starter.spec.urls and core.cause == "exited" and not core.checkpointing:
             self._uploads = OutputUploads(
                 self._starter, builder.entries, builder.sources, builder.places,
                 lambda entries: self._listed(entries, builder.sources),
@@ -125,8 +130,13 @@ class RunOutputs:
         else:
             self._listed(builder.entries, builder.sources)
 
-    def _listed(self, listed: Sequence[FileEntry], sources: Mapping[str, str]) -> None:
-        """These go home."""
+    def _checkpoint_sent(self, entries: Sequence[FileEntry], number: int) -> None:
+        """The checkpoint is where it belongs; its next one has uploads of its own."""
+        self._uploads = None
+        self._listed(entries, {}, number)
+
+    def _listed(self, listed: Sequence[FileEntry], sources: Mapping[str, str], serial: int = 0) -> None:
+        """These go home, or the list of them, when they are a checkpoint that was sent elsewhere."""
         edges, held = self._starter.edges, self._starter.held
         digest, entries = "", tuple(listed)
         wanted = {entry.digest for entry in entries}
@@ -138,7 +148,7 @@ class RunOutputs:
             held.open_grant(Grant(store=held.blobs, sources=sources, opener=self._open,
                                   readable=frozenset({digest})))
             entries = ()
-        self._starter.decide(jr.Gathered(entries=entries, digest=digest))
+        self._starter.decide(jr.Gathered(entries=entries, digest=digest, serial=serial))
 
     def _open(self, path: str) -> int:
         """Open what was gathered, with the job's rights: by now it may be something else.

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["StandardStarter"]
 
 RETRY_S = 1.0
+LONG_RETRY_S = 5.0
+"""After a refusal that helpers are not the reason of."""
 GONE_S = 5.0
 """How long a process that has closed its channel may still live."""
 
@@ -150,14 +152,20 @@ class StandardStarter(Starter):
         self._measure()
 
     def image_sent(self) -> None:
-        """It is at home, or lost: the program goes on."""
-        self._pace.over(self.context.now_s())
+        """It is at home, or lost: the program goes on, unless it was its last act."""
+        self._ask_again(RETRY_S)
 
     def image_refused(self, number: int) -> None:
-        """Home takes none now: helpers run.  A program that has to go is asked again."""
-        self._pace.over(self.context.now_s())
-        if number == HELPERS_RUN and self.core.state is jr.StarterState.STOPPING:
-            self.context.set_timer("checkpoint", RETRY_S)
+        """Home takes none now: helpers run, a description is too long, a disk is full …  A program that has to go is
+        asked again, whatever the reason, as long as it has time: else its work would be lost."""
+        self._ask_again(RETRY_S if number == HELPERS_RUN else LONG_RETRY_S)
+
+    def _ask_again(self, after_s: float) -> None:
+        """A checkpoint is over; a program that has to go, and is still there afterwards, is asked for another.  It
+        computes as long as the last one took: each may be refused at its end."""
+        took_s = self._pace.over(self.context.now_s())
+        if self.core.state is jr.StarterState.STOPPING:
+            self.context.set_timer("checkpoint", max(after_s, took_s))
 
     def image_received(self, path: str) -> None:
         """The checkpoint to start from is here."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -262,6 +263,21 @@ class Sandbox:
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(f"{self.path}/{name}")
+
+    def first_other(self, promised: Iterable[tuple[str, str]]) -> str:
+        """The first of these files that is not what its digest says; empty: none.
+
+        Args:
+            promised: (path, SHA-256) of each.
+
+        Raises:
+            OSError: one cannot be read.
+        """
+        for path, digest in promised:
+            with open(self.open_own(os.path.join(self.path, path)), "rb") as stream:
+                if hashlib.file_digest(stream, "sha256").hexdigest() != digest:
+                    return path
+        return ""
 
     def open_input(self, path: str) -> int:
         """Open a file the program reads.

@@ -196,6 +196,7 @@ class ExecuteEndpoint(ResumableStream):
                 elif self._image_path and number == 0:  # given up: its file is not needed
                     path, self._image_path = self._image_path, ""
                     self._run.drop_image(path)
+                    self._run.image_refused(request.arguments[1])
                 self.forward(number, part)
 
     def channel_data(self, member: int, data: bytes) -> None:
@@ -270,6 +271,7 @@ class ExecuteEndpoint(ResumableStream):
         elif what == DROPPED and self._image_path:
             path, self._image_path = self._image_path, ""
             self._run.drop_image(path)
+            self._run.image_refused(value)
 
     def _members_file(self) -> int:
         """One more descriptor of the file that the first process has begun."""

@@ -25,6 +25,7 @@ from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.schedd import ScheddDaemon
 from condor_actors.daemons.schedd.schedd_edges import ScheddEdges
 from condor_actors.daemons.schedd.spool import Spool
+from condor_actors.daemons.shadow.checkpoints.removal import CheckpointRemover, removal_settings
 from condor_actors.daemons.shadow.host_daemon import ShadowHostDaemon
 from condor_actors.daemons.shadow.input_files import FileCache
 from condor_actors.daemons.shadow.shadow_host import HostEdges
@@ -257,13 +258,14 @@ def _starter_host(process: Process, config: Config, argument: str) -> Any:
 
 def _shadow_host(process: Process, config: Config, argument: str) -> Any:
     machine = process.machine
-    world = _world(process, config)
+    world, launcher = _world(process, config), SimulatedLauncher(machine, process)
     edges = HostEdges(
+        remover=CheckpointRemover(removal_settings(config), launcher, at_once, world.wall_clock),
         schedd=Address(f"unix:{machine.folder('run')}/schedd.sock", "schedd"), host_id=argument,
         logs=UserLogs(process.clock, log=process.log, files=SimulatedLogs(machine)), cache=FileCache(),
         bulk=NoBulk(), domain=config.text("FILESYSTEM_DOMAIN") or "",
         mail=CompletionMail(NoMail(), machine.pool.domain),
-        launcher=SimulatedLauncher(machine, process), become=process.become, use_credential=lambda bundle: None,
+        launcher=launcher, become=process.become, use_credential=lambda bundle: None,
         leave=lambda: process.exit(0), pid=process.pid, new_secret=process.new_secret, in_thread=at_once)
     return ShadowHostDaemon(attrs.evolve(world), edges)
 

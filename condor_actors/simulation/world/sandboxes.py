@@ -95,6 +95,10 @@ class SimulatedSandbox:
     def leave_secret(self, name: str, data: bytes) -> None:
         """Nobody reads it."""
 
+    def first_other(self, promised: Iterable[tuple[str, str]]) -> str:
+        """No file of a URL comes here."""
+        return ""
+
     def leave_log(self, name: str, data: bytes) -> None:
         """Put the starter's log of the run beside its outputs."""
         self._files[name] = data

@@ -135,11 +135,11 @@ def test_a_job_of_the_grid_says_where_it_runs() -> None:
 
 
 def test_a_macro_of_the_same_name_is_a_macro() -> None:
-    text = f"{START}checkpoint_destination = results\noutput = $(checkpoint_destination)/out\nqueue\n"
+    text = f"{START}tool_daemon_cmd = results\noutput = $(tool_daemon_cmd)/out\nqueue\n"
     made = described(text, world())
     (job,) = jobs_of(text, world())
     assert job.get_str("Out") == "results/out"
-    assert "CheckpointDestination" not in job
+    assert "ToolDaemonCmd" not in job
     assert any("taken for a macro only" in warning for warning in made.warnings)
 
 
@@ -332,6 +332,12 @@ KEYS = "s3_access_key_id_file = id\ns3_secret_access_key_file = secret\n"
     ("transfer_input_files = s3://b/k\n", None, "s3_access_key_id_file is missing"),
     ("transfer_input_files = gs://b/k\ngs_access_key_id_file = id\n", None, "s3_secret_access_key_file is missing"),
     ("output_destination = results\n", "output_destination", "no URL"),
+    ("checkpoint_destination = results\ncheckpoint_exit_code = 85\n", "checkpoint_destination", "no URL"),
+    ("checkpoint_destination = https://h/x\n", "checkpoint_destination", "without checkpoint_exit_code"),
+    ("checkpoint_destination = https://h/x\ncheckpoint_exit_code = 85\nshould_transfer_files = no\n",
+     "checkpoint_destination", "should_transfer_files is NO"),
+    ("checkpoint_destination = s3://b/x\ncheckpoint_exit_code = 85\n", None, "s3_access_key_id_file is missing"),
+    ("universe = local\ncheckpoint_destination = https://h/x\ncheckpoint_exit_code = 85\n", None, "of this universe"),
     ("output = https://h/x\nstream_output = true\n", "stream_output", "no effect"),
     ('transfer_output_remaps = "a = https://h/x"\nshould_transfer_files = NO\n', "should_transfer_files", "is NO"),
     ("universe = scheduler\nerror = https://h/x\n", None, "of this universe"),

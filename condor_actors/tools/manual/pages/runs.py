@@ -114,6 +114,22 @@ NAME=VALUE sets a macro for them. "-help rules" lists their statements.""",
     }},
     operands="files",
 )
+MANIFEST = Description(
+    name="condor_manifest",
+    purpose="look at the lists of checkpoints that jobs have sent to a URL",
+    synopsis=("FUNCTION WORD",),
+    text="""A job with checkpoint_destination has a list (MANIFEST) of each checkpoint, in SPOOL and at the destination:
+a line with SHA-256 and name for each file, as sha256sum writes it, and the digest of the list itself at its end.
+validateManifestFile FILE says whether a list is whole, validateFilesListedIn FILE whether its files, from the present
+folder, are what it says, getNumberFromFileName NAME the number of a list, FileFromLine LINE and ChecksumFromLine LINE
+what a line says; compute_file_sha256_checksum FILE writes a line, and createManifestFor FOLDER a list.""",
+    source="jobs.manifest:FLAGS",
+    options={"Options": {}},
+    exit_status="0 for true; 1 for false and for a mistake; of getNumberFromFileName the number, 255: there is none.",
+    see_also=("condor_submit(1)", "sha256sum(1)"),
+    operands="files",
+    reads_configuration=False,
+)
 CHECKPOINT = Description(
     name="condor_checkpoint",
     purpose="run, move and continue programs, with or without a pool",
@@ -187,4 +203,4 @@ that the job may use at home: below its folder, and where +LimitDirectoryAccess 
     see_also=("condor_submit(1)", "condor_ssh_to_job(1)"),
     reads_configuration=False,
 )
-PAGES = (WAIT, USERLOG, TRANSFER_DATA, TAIL, SSH_TO_JOB, TRANSFORM_ADS, CHECKPOINT, COMPILE, CHIRP)
+PAGES = (WAIT, USERLOG, TRANSFER_DATA, TAIL, SSH_TO_JOB, TRANSFORM_ADS, MANIFEST, CHECKPOINT, COMPILE, CHIRP)

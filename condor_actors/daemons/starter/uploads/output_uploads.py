@@ -54,17 +54,21 @@ class OutputUploads:
         places: path in the sandbox's manifest to the file's path here.
         done: called when all others are where they belong.
         failed: called with the reason and HoldReasonSubCode when one will never be.
+        url_of: the URL of an entry's path; None: as the job's ad says of its outputs.
+        checkpoint: the number of the checkpoint that they are; 0: they are outputs.
     """
 
     def __init__(self, starter: Starter, entries: Sequence[FileEntry], sources: Mapping[str, str],
                  places: Mapping[str, str], done: Callable[[list[FileEntry]], None],
-                 failed: Callable[[str, int], None]) -> None:
+                 failed: Callable[[str, int], None], *, url_of: Callable[[str], str] | None = None,
+                 checkpoint: int = 0) -> None:
         self._starter, self._sources, self._places = starter, sources, places
-        self._done, self._failed = done, failed
+        self._done, self._failed, self._checkpoint = done, failed, checkpoint
+        url_of = url_of or starter.spec.urls.of
         self._home: list[FileEntry] = []
         self._left: deque[tuple[FileEntry, str]] = deque()
         for entry in entries:
-            url = starter.spec.urls.of(entry.path)
+            url = url_of(entry.path)
             if not url:
                 self._home.append(entry)
             elif entry.kind != "directory":
@@ -134,7 +138,8 @@ class OutputUploads:
 
     def _were_taken(self, reason: str, status: int) -> None:
         if reason:
-            self._give_up(f"an output cannot be sent to {reason}", plugin_subcode(status))
+            what = "a file of the checkpoint" if self._checkpoint else "an output"
+            self._give_up(f"{what} cannot be sent to {reason}", plugin_subcode(status))
         else:
             self._over = True
             self._done(self._home)
@@ -153,7 +158,8 @@ class OutputUploads:
             return
         self._busy = True
         paths = tuple(entry.path for entry, url in self._left if is_object(url))[:MOST_SIGNED]
-        starter.context.ask(starter.shadow, SignUploads(run_id=starter.run_id, paths=paths), timeout_s=ANSWER_S,
+        starter.context.ask(starter.shadow, SignUploads(
+            run_id=starter.run_id, paths=paths, checkpoint=self._checkpoint), timeout_s=ANSWER_S,
                             then=lambda answer: self._answered(paths, answer.message))
 
     def _answered(self, paths: Sequence[str], answer: Any) -> None:
