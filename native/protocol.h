@@ -73,7 +73,8 @@ enum {
                             * generation of a whole image before it; result 1: only what changed since then */
     OP_IMAGE_END = 1009,   /* argument 0: 1 good, 0 given up; argument 1: bytes; result 1: end here */
     OP_NOTE = 1010,        /* argument 0: call number refused; for the event log */
-    OP_HOLD = 1011,        /* fd: keep its file under a handle of the runtime's, for mappings; argument 1: HOLD_... */
+    OP_HOLD = 1011,        /* fd: keep its file under a handle of the runtime's, for mappings; argument 1: HOLD_...;
+                            * 2: how far in it, if that is to be written */
     OP_RELEASE = 1012,     /* handle: forget it; result 0, or one more than what OP_SHARE says: the last of it, see there */
     OP_FORK = 1013,        /* a channel for a new member of the family comes beside the answer; argument 0: it may be
                             * one that goes straight home (CONTROL_MEMBER); argument 1: how many processes come back.
@@ -96,6 +97,8 @@ enum {
     OP_PART = 1027,         /* bytes of this process's part, or -errno; in: struct lineage, struct lineage_child ...; result: where
                              * it begins in the image, whose file comes beside the answer */
     OP_SHARE = 1029,        /* handle, place in its file, bytes, SHARE_...; see struct shared_place */
+    OP_REOPEN = 1040,       /* fd, flags of open: its file, opened again under /proc/self/fd; result: a new descriptor */
+    OP_FILE_INFO = 1041,    /* fd, O_CLOEXEC or 0: what is said of it under /proc/self/fdinfo; result: a new descriptor */
     OP_GROUP = 1030,        /* GROUP_..., pid or 0: this process, group or 0: the process's, or this process's; 1: the
                              * pid is a child, not waited for; see shadow/groups.c */
     OP_PART_WRITTEN = 1028, /* errno or 0, digest; of the first process: answered when all are written, out: struct

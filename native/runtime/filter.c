@@ -14,6 +14,7 @@
 
 #include "calls.h"
 #include "runtime/memory/dirty.h"
+#include "runtime/memory/memory.h"
 #include "layout.h"
 #include "runtime/process/process.h"
 #include "trap.h"
@@ -205,12 +206,28 @@ static void emit_futex(void)
     code[at].jf = (uint8_t)(length - at - 1); /* those go on to the question who asks */
 }
 
+/* Advice is the kernel's business until the program has moved, but for what an image would not know of. */
+static void emit_madvise(void) REQUIRES(one_thread);
+static void emit_madvise(void)
+{
+    if (process.restarted)
+        return;
+    unsigned at = length;
+    SKIP_UNLESS_EQUAL(__NR_madvise, 0);
+    LOAD_LOW(2);
+    SKIP_IF_EQUAL(MADV_WIPEONFORK, 2);
+    SKIP_IF_EQUAL(GUARD_INSTALL, 1);
+    ANSWER(SECCOMP_RET_ALLOW);
+    LOAD(nr);
+    code[at].jf = (uint8_t)(length - at - 1);
+}
+
 static void emit_local_calls(void) REQUIRES(one_thread);
 static void emit_local_calls(void)
 {
     static const uint16_t always[] = {LOCAL_CALLS};
     /* Their behaviour is the runtime's business once the program has moved. */
-    static const uint16_t until_moved[] = {__NR_clock_gettime, __NR_madvise};
+    static const uint16_t until_moved[] = {__NR_clock_gettime};
     for (size_t i = 0; i < COUNT(always); i++) {
         SKIP_UNLESS_EQUAL(always[i], 1);
         ANSWER(SECCOMP_RET_ALLOW);
@@ -247,6 +264,7 @@ void install_filter(void)
     emit(BPF_JMP | BPF_JGE | BPF_K, 0, 1, __X32_SYSCALL_BIT); /* x32 */
     ANSWER(SECCOMP_RET_KILL_PROCESS);
     emit_local_calls();
+    emit_madvise();
     emit_futex();
     emit_origin();
     emit_runtimes_calls();

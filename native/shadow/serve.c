@@ -210,7 +210,8 @@ static long serve_text(struct work *w)
     int real = memfd_create("proc", MFD_CLOEXEC);
     if (real < 0)
         return -errno;
-    if (write(real, w->payload, w->head.size) != (ssize_t)w->head.size || lseek(real, 0, SEEK_SET) < 0) {
+    if (write(real, w->payload, w->head.size) != (ssize_t)w->head.size || lseek(real, 0, SEEK_SET) < 0 ||
+        fchmod(real, 0444) < 0) {
         close(real);
         return -EIO;
     }
@@ -234,6 +235,11 @@ static long serve_hold(struct work *w)
     const bool reads = ARGUMENT(1) == HOLD_TO_READ && (file->flags & (O_ACCMODE | O_PATH)) == O_RDONLY;
     if (reads ? !is_shared_file(s, file->real) : (file->flags & O_ACCMODE) != O_RDWR || ARGUMENT(1) != HOLD_TO_WRITE)
         return -EACCES;
+    const int seals = reads ? 0 : fcntl(file->real, F_GET_SEALS);
+    if (seals > 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)))
+        return -EPERM;
+    if (!reads && !memory_may_be_mapped(s, file, ARGUMENT(2)))
+        return -ENOMEM;
     for (int i = 0; i < MAX_HANDLES; i++)
         if (!s->handles[i]) {
             file_keep(file);
@@ -343,6 +349,8 @@ static long serve_operation(struct work *w)
     case OP_REAL_PID: return serve_real_pid(w);
     case OP_GROUP: return serve_group(w);
     case OP_FACTS: return serve_facts(w);
+    case OP_REOPEN: return serve_reopen(w);
+    case OP_FILE_INFO: return serve_file_info(w);
     case OP_TAKE: return serve_take(w);
     case OP_PLAN_END: return serve_plan_end(w);
     case OP_MEMBER_GONE: return serve_member_gone(w);

@@ -23,6 +23,14 @@ long would_wait(struct work *w, const struct file *file, short events);
 /* open_calls.c */
 long serve_facts(struct work *w);
 
+/* own_files.c */
+long serve_reopen(struct work *w);
+long serve_file_info(struct work *w);
+
+/* file_calls.c */
+enum { SHOWN_LARGE = 0100000 /* O_LARGEFILE, which the kernel adds to all that is opened */ };
+long shown_flags(const struct file *file);
+
 /* records.c */
 long serve_lock(struct work *w, struct file *file, int command);
 

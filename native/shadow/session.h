@@ -44,6 +44,7 @@ struct file {
     bool memory_known;       /* atomic: whether it is a file in memory; see memory_files.c */
     struct memory_account *memory; /* NULL: it is none */
     uint64_t memory_bytes;   /* what it is counted for; the account's lock guards it */
+    uint64_t memory_mapped;  /* how far it was ever mapped for writing, as is this */
     struct file *next_dying; /* of those that are just being closed */
 };
 
@@ -241,6 +242,7 @@ bool member_is_gone(struct session *root, int real_pid);
 /* memory_files.c */
 long memory_before(struct work *w);
 void memory_after(struct work *w);
+bool memory_may_be_mapped(struct session *s, struct file *file, int64_t end);
 void memory_end(struct file *file);
 void memory_leave(struct session *root);
 

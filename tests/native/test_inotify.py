@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -140,3 +141,20 @@ def test_there_is_an_end_to_what_can_be_watched(tmp_path: Path) -> None:
     )
     assert finished(tool("run", "--", "/usr/bin/python3", "-c", code), tmp_path)[:2] == (
         0, b"64 Too many open files\nTrue\n")
+
+
+TOLD = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+watches = libc.inotify_init1(0)
+print([libc.inotify_add_watch(watches, name, 0x100) for name in (b".", b"/tmp", b"/")])
+with open(f"/proc/self/fdinfo/{watches}") as file:
+    print(sorted(line.split()[1] for line in file if line.startswith("inotify")))
+"""
+
+
+def test_what_is_watched_is_told_under_proc(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TOLD]
+    native = finished(command, tmp_path)
+    assert native[1].count(b"wd:") == 3
+    assert finished([*tool("run", "--"), *command], tmp_path) == native

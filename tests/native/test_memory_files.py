@@ -71,3 +71,38 @@ def test_segments_of_shared_memory_count_apart(tmp_path: Path) -> None:
     """What is in one comes home as it is detached; had that no room, the program would end by SIGBUS."""
     (tmp_path / "program.py").write_text(SEGMENT)
     assert finished([*tool("run", "--"), sys.executable, "program.py"], tmp_path) == (0, b"0 0\n", b"")
+
+
+MAPPED = """
+import errno, mmap, os
+
+MIB = 1 << 20
+
+def tried(call, *words):
+    try:
+        return call(*words) and None
+    except OSError as error:
+        return errno.errorcode[error.errno]
+
+memory = os.memfd_create("memory")
+os.ftruncate(memory, 1100 * MIB)
+print(tried(mmap.mmap, memory, 1100 * MIB), tried(mmap.mmap, memory, 1100 * MIB, mmap.MAP_PRIVATE))
+some = mmap.mmap(memory, 900 * MIB)
+some[5] = 7
+other = os.memfd_create("other")
+os.ftruncate(other, 100 * MIB)
+more = mmap.mmap(other, 100 * MIB)
+print(tried(os.ftruncate, other, 2000 * MIB), tried(mmap.mmap, other, 1900 * MIB))
+third = os.memfd_create("third")
+os.ftruncate(third, 100 * MIB)
+print(tried(mmap.mmap, third, 100 * MIB), tried(os.posix_fallocate, third, 0, 50 * MIB))
+more.close(), os.close(other)
+print(tried(mmap.mmap, third, 100 * MIB), some[5], os.pread(memory, 1, 5))
+"""
+
+
+def test_more_than_there_is_room_for_cannot_be_mapped(tmp_path: Path) -> None:
+    """What a mapping would bring home is refused before: later there is nothing but a signal."""
+    (tmp_path / "program.py").write_text(MAPPED)
+    said = b"ENOMEM None\nNone ENOMEM\nENOMEM ENOSPC\nNone 7 b'\\x07'\n"
+    assert finished([*tool("run", "--"), sys.executable, "program.py"], tmp_path) == (0, said, b"")

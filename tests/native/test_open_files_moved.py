@@ -109,10 +109,8 @@ def test_files_without_a_name_keep_mode_and_seals(tmp_path: Path) -> None:
 
 
 CANNOT = {
-    "a deleted folder": ("os.mkdir('x'); os.open('x', os.O_RDONLY); os.rmdir('x')", "has that name no longer"),
-    "a deleted pipe": ("os.mkfifo('x'); os.open('x', os.O_RDWR); os.unlink('x')", "has that name no longer"),
-    "a pipe with something in it": ("os.mkfifo('x'); os.write(os.open('x', os.O_RDWR), b'!')",
-                                    "something in that pipe"),
+    "a renamed pipe": ("os.mkfifo('x'); os.open('x', os.O_RDWR); os.link('x', 'y'); os.unlink('x')",
+                       "has that name no longer"),
     "another name": ("open('x', 'w'); os.link('x', 'y'); os.open('x', os.O_RDONLY); os.unlink('x')",
                      "has that name no longer"),
 }
@@ -130,6 +128,76 @@ def test_what_could_not_be_opened_again_is_said_before(what: str, tmp_path: Path
         assert process.communicate(b"\n")[0] == b"over\n"
         assert process.returncode == 0
     assert not (tmp_path / "image").exists()
+
+
+ENDS = """
+import fcntl, os, sys
+GET_PIPE_SIZE, SET_PIPE_SIZE = 1032, 1031
+
+def flags(descriptor):
+    return oct(fcntl.fcntl(descriptor, fcntl.F_GETFL))
+
+def info(descriptor):
+    with open(f"/proc/self/fdinfo/{descriptor}") as file:
+        return dict(line.split(":", 1) for line in file.read().splitlines())
+
+os.mkfifo("named"), os.mkfifo("unlinked"), os.mkfifo("idle")
+both = os.open("named", os.O_RDWR)
+reader, writer = os.open("named", os.O_RDONLY), os.open("named", os.O_WRONLY)
+fcntl.fcntl(both, SET_PIPE_SIZE, 1 << 17)
+os.write(writer, b"named " * 12000); os.close(both)
+gone = os.open("unlinked", os.O_RDWR); gone_reader = os.open("unlinked", os.O_RDONLY | os.O_NONBLOCK)
+os.write(gone, b"unlinked"); os.unlink("unlinked"); os.close(gone)
+idle = os.open("idle", os.O_RDONLY | os.O_NONBLOCK)
+a, b = os.pipe()
+a_too, b_too = os.open(f"/proc/self/fd/{a}", os.O_RDONLY | os.O_NONBLOCK), os.open(f"/dev/fd/{b}", os.O_WRONLY)
+os.write(b, b"once")
+os.mkdir("folder"); folder = os.open("folder", os.O_RDONLY)
+old = os.open("old", os.O_RDWR | os.O_CREAT, 0o600); os.write(old, b"content")
+old_reader = os.open("old", os.O_RDONLY); os.utime("old", (1234567, 7654321)); os.unlink("old"); os.fchmod(old, 0)
+own = os.open(f"/proc/self/fd/{old_reader}", os.O_RDONLY | os.O_PATH)
+hard = os.open("hard", os.O_RDWR | os.O_CREAT, 0o600); os.write(hard, b"hard"); os.fchmod(hard, 0o200)
+memory = os.memfd_create("x", os.MFD_ALLOW_SEALING); os.write(memory, b"memory")
+memory_too = os.open(f"/proc/self/fd/{memory}", os.O_RDWR)
+here = os.open(".", os.O_RDONLY)
+os.chdir("folder"); os.rmdir("../folder")
+print("there", flush=True)
+sys.stdin.readline()
+print(fcntl.fcntl(reader, GET_PIPE_SIZE), len(os.read(reader, 1 << 20)), flags(reader), flags(writer))
+print(os.read(gone_reader, 100), os.read(gone_reader, 100), os.fstat(gone_reader).st_nlink)
+print(flags(idle), os.read(idle, 10))
+print(flags(a), flags(a_too), os.read(a, 100), flags(b_too), info(b_too)["flags"])
+try:
+    os.read(a_too, 1)
+except BlockingIOError:
+    print("empty")
+print(os.fstat(folder).st_nlink, os.fstat(folder).st_ino == os.stat("/proc/self/cwd").st_ino, os.listdir(folder))
+os.pwrite(old, b"C", 0)
+print(os.pread(old_reader, 100, 0), os.lseek(old_reader, 0, 1), os.lseek(old, 0, 1), oct(os.fstat(old).st_mode))
+try:
+    os.write(old_reader, b"no")
+except OSError as error:
+    print(error)
+print(os.pread(hard, 10, 0), oct(os.fstat(hard).st_mode))
+os.write(memory_too, b"Memo")
+print(os.pread(memory, 10, 0), os.lseek(memory, 0, 1), info(memory)["pos"], info(memory)["flags"])
+os.fchdir(here)
+"""
+
+
+def test_named_pipes_folders_and_deleted_files_are_as_they_were(tmp_path: Path) -> None:
+    """What lies in a named pipe, both its ends, deleted pipes and folders, files that were opened twice."""
+    image, command = tmp_path / "image", [sys.executable, "-c", ENDS]
+    (tmp_path / "native").mkdir()
+    native = finished(command, tmp_path / "native", b"\n")[1].partition(b"\n")[2]
+    assert native.count(b"\n") == 10
+    with running(tmp_path, "run", "--statistics", "--image", str(image), "--", *command) as first:
+        assert line(first) == b"there\n"
+        checkpoint(first, image)
+    status, out, err = finished(tool("restart", str(image)), tmp_path, b"\n")
+    assert (status, err) == (0, b"")
+    assert out.decode() == native.decode()
+    assert not list(tmp_path.glob("*.gone.*"))
 
 
 @pytest.mark.parametrize(("pause_ms", "moves"), [("0", 0), ("150", 4)])

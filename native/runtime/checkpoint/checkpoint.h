@@ -19,7 +19,7 @@ struct shared_region {
     bool in_image; /* of this member; else of another's */
 };
 
-enum { MOST_LATE = 4096, MOST_SHARED = 1024 };
+enum { MOST_LATE = 60000, MOST_SHARED = 1024 };
 
 void take_checkpoint(struct thread *self, struct ucontext *frame, const struct siginfo *info);
 void take_stop(struct thread *self, struct ucontext *frame);

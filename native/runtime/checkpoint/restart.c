@@ -23,6 +23,8 @@
 #include "runtime/remote/plan.h"
 #include "runtime/process/process.h"
 #include "restart.h"
+
+#include <linux/membarrier.h>
 #include "runtime/memory/shared.h"
 #include "runtime/signals/signals.h"
 #include "runtime/signals/stops.h"
@@ -103,6 +105,16 @@ static void note_image(uint64_t base)
             intervals_add(&image_code, p.p_vaddr, p.p_vaddr + p.p_memsz);
     }
     unlock(&memory_lock);
+}
+
+/* The kernel forgets who wants membarrier to reach it, and refuses it to others. */
+static void register_barriers(void)
+{
+    static const int wishes[] = {MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
+                                 MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE,
+                                 MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ};
+    for (size_t i = 0; i < COUNT(wishes); i++)
+        SYSTEM(__NR_membarrier, wishes[i], 0, 0);
 }
 
 static void greet(struct thread *self, const struct revival *r) REQUIRES(one_thread);
@@ -214,6 +226,7 @@ void revive(struct revival *r)
     r->clock_offset_ns = process.monotonic_offset_ns;
     lineage_start(r, first);
     shared_memory_drop(r);
+    register_barriers();
     install_actions();
     if (!process.helper)
         tell_starter(CONTROL_BEGAN, 0);

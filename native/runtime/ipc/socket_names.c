@@ -63,13 +63,13 @@ long do_getsockopt(struct trap *t)
     struct vector out = {value, sizeof value};
     struct request request = {.call = __NR_getsockopt, .arguments = {(int)t->a[0], (int)t->a[1], (int)t->a[2]}};
     uint32_t room;
+    long size = ask(t->self, &request, NULL, 0, &out, 1, NULL);
+    if (size < 0)
+        return size;
     if (copy_user(&room, (void *)t->a[4], sizeof room))
         return -EFAULT;
     if ((int)room < 0)
         return -EINVAL;
-    long size = ask(t->self, &request, NULL, 0, &out, 1, NULL);
-    if (size < 0)
-        return size;
     const uint32_t given = (uint32_t)size < room ? (uint32_t)size : room;
     if (copy_user((void *)t->a[3], value, given) || copy_user((void *)t->a[4], &given, sizeof given))
         return -EFAULT;

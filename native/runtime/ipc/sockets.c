@@ -256,7 +256,7 @@ static long send_message(struct trap *t, int fd, const struct user_message *m, u
     if (!front.name_size || front.right_count || spans.total <= MAX_PAYLOAD) {
         long result = send_spans(t, fd, flags, &front, &spans);
         note_broken_pipe(t->self, result, flags);
-        return result;
+        return result == -ESHUTDOWN ? -EPIPE : result;
     }
     return -EMSGSIZE;
 }

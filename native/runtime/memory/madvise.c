@@ -135,6 +135,8 @@ long do_madvise(struct trap *t)
     unsigned long from = t->a[0], to = from + page_up(t->a[1]), advice = t->a[2];
     struct interval piece = {0};
     bool stays = false, zero = true;
+    if (advice == MADV_WIPEONFORK || advice == GUARD_INSTALL) /* an image would not know of it */
+        return -EINVAL;
     if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE || advice == MADV_DONTNEED_LOCKED) {
         lock(&memory_lock);
         for (unsigned long at = from; at < to && intervals_next(&from_image, at, to, &piece); at = piece.to)

@@ -200,7 +200,7 @@ static long map_file(struct trap *t, long handle, int protection, int kept, cons
         return place;
     long failed = 0;
     if (g->at < 0)
-        failed = fill(t->self, handle >= 0 ? (int)handle : (int)t->a[4], (unsigned long)place, size, offset);
+        failed = fill(t->self, handle >= 0 ? (int)handle : (int)t->a[4], (unsigned long)place, page_up(size), offset);
     else if (arena_map(g, (unsigned long)place, page_up(size)) != place)
         failed = -ENOMEM;
     if (!failed && handle >= 0)
@@ -231,12 +231,14 @@ long do_mmap(struct trap *t)
     /* What cannot be written now may become so without our knowledge: what counts is how the file is open. */
     long handle = -EACCES;
     if (!(flags & MAP_ANONYMOUS) && type != MAP_PRIVATE && !is_for_reading(fd))
-        handle = hold_file(t->self, fd, HOLD_TO_WRITE);
+        handle = hold_file(t->self, fd, HOLD_TO_WRITE, (int64_t)(t->a[5] + page_up(size)));
+    if (handle == -EPERM && !(protection & PROT_WRITE)) /* sealed: it stays as it is */
+        handle = -EACCES;
     /* Others' changes of a file are seen through a mapping that changes nothing, too. */
     bool reads = handle == -EACCES && !(flags & MAP_ANONYMOUS) && type != MAP_PRIVATE && !(protection & (PROT_WRITE | PROT_EXEC)) &&
                  any_is_shared();
     if (reads)
-        handle = hold_file(t->self, fd, HOLD_TO_READ);
+        handle = hold_file(t->self, fd, HOLD_TO_READ, 0);
     if (reads && handle < 0) {
         reads = false;
         handle = -EACCES;

@@ -3,6 +3,8 @@
 #ifndef RUNTIME_MEMORY_H
 #define RUNTIME_MEMORY_H
 
+enum { GUARD_INSTALL = 102 /* MADV_GUARD_INSTALL, which no older kernel has */ };
+
 #include "intervals.h"
 #include "runtime/layout.h"
 #include "runtime/lock.h"

@@ -7,7 +7,7 @@
 
 extern struct lock views_lock;
 
-long hold_file(struct thread *self, int fd, int how);
+long hold_file(struct thread *self, int fd, int how, int64_t end);
 void release_file(struct thread *self, long handle);
 long shared_add(struct thread *self, long handle, unsigned long at, size_t size, int64_t offset, const struct arena_place *g,
                 bool reads);

@@ -179,10 +179,10 @@ bool shared_segment_piece(unsigned long at, unsigned long *from, unsigned long *
     return found;
 }
 
-/* HOW: HOLD_TO_... */
-long hold_file(struct thread *self, int fd, int how)
+/* HOW: HOLD_TO_...; END: how far in the file it is to be mapped. */
+long hold_file(struct thread *self, int fd, int how, int64_t end)
 {
-    struct request hold = {.call = OP_HOLD, .arguments = {fd, how}};
+    struct request hold = {.call = OP_HOLD, .arguments = {fd, how, end}};
     return ask(self, &hold, NULL, 0, NULL, 0, NULL);
 }
 

@@ -45,6 +45,22 @@ const char *own_proc_name(const char *path)
     return at;
 }
 
+/* The part after another member's /proc/PID/, or NULL.  Under that name the kernel at home has a process of its own. */
+const char *member_proc_name(struct thread *self, const char *path)
+{
+    if (!process.family || !starts_with(path, "/proc/") || path[6] < '1' || path[6] > '9')
+        return NULL;
+    const char *at = path + 6;
+    const struct request who = {.call = OP_REAL_PID, .arguments = {(int64_t)read_number(&at, 10)}};
+    return *at == '/' && ask(self, &who, NULL, 0, NULL, 0, NULL) > 0 ? at + 1 : NULL;
+}
+
+/* What a member may see of another: what is the same for all. */
+bool is_told_of_members(const char *name)
+{
+    return !strcmp(name, "mounts") || !strcmp(name, "mountinfo") || !strcmp(name, "cgroup");
+}
+
 enum { MAPS_BYTES = 1 << 20, TEXT_BYTES = 1 << 19 };
 
 struct lock proc_lock;
@@ -192,6 +208,20 @@ static bool make(const char *name, struct text *text)
     return true;
 }
 
+/* As the kernel does with such links, the file is opened again.  Only looked at, it is a second descriptor. */
+static long open_own_file(struct thread *self, long fd, int flags)
+{
+    if (flags & O_PATH) {
+        long second = call_home(self, __NR_dup, fd, 0, 0, 0, 0, 0);
+        return second == -EBADF ? -ENOENT : second;
+    }
+    const struct request again = {.call = OP_REOPEN, .arguments = {fd, flags}};
+    long opened = ask(self, &again, NULL, 0, NULL, 0, NULL);
+    if (opened >= 0 && (flags & O_TRUNC))
+        call_home(self, __NR_ftruncate, opened, 0, 0, 0, 0, 0);
+    return opened;
+}
+
 /* -ENOSYS: the path is to be opened at home, under the name that is now in the thread's scratch. */
 long own_proc_open(struct trap *t, const char *name, int flags)
 {
@@ -207,13 +237,17 @@ long own_proc_open(struct trap *t, const char *name, int flags)
         memcpy(t->self->scratch, rest, text.used + 1);
         return -ENOSYS;
     }
-    if (starts_with(name, "fd/")) { /* as the kernel does with such links: a second descriptor */
+    if (starts_with(name, "fd/")) {
         const char *at = name + 3;
         long fd = (long)read_number(&at, 10);
         if (*at)
             return -ENOENT;
-        fd = call_home(t->self, __NR_dup, fd, 0, 0, 0, 0, 0);
-        return fd == -EBADF ? -ENOENT : fd;
+        return open_own_file(t->self, fd, flags);
+    }
+    if (starts_with(name, "fdinfo/")) {
+        const char *at = name + 7;
+        const struct request info = {.call = OP_FILE_INFO, .arguments = {(int64_t)read_number(&at, 10), flags & O_CLOEXEC}};
+        return *at ? -ENOENT : (flags & O_ACCMODE) ? -EACCES : ask(t->self, &info, NULL, 0, NULL, 0, NULL);
     }
     if (flags & O_ACCMODE)
         return -EACCES;

@@ -136,6 +136,8 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
                        : ask(self, &request, &part, writing, &part, !writing, &hints);
         if (got == -EPIPE) /* the shadow cannot send us the signal */
             SYSTEM(__NR_tgkill, process.real_id, self->real_id, SIGPIPE);
+        if (got == -ESHUTDOWN) /* the same of a datagram socket, without a signal */
+            got = -EPIPE;
         shared_transfer(self, fd, at + done, got, writing ? WAS_WRITTEN : WAS_READ, hints, before);
         failed = got < 0 ? got : 0;
         done += got > 0 ? (size_t)got : 0;
@@ -339,7 +341,11 @@ long do_openat(struct trap *t)
     long length = copy_path(path, (char *)t->a[1]);
     if (length < 0)
         return length;
-    const char *own = own_proc_name(path);
+    const char *own = own_proc_name(path), *others = own ? NULL : member_proc_name(t->self, path);
+    if (others && !is_told_of_members(others))
+        return -ENOENT;
+    if (others)
+        own = others;
     if (own) {
         plan_end(); /* a descriptor by another way */
         long result = own_proc_open(t, own, (int)t->a[2]);
@@ -357,6 +363,8 @@ long do_readlinkat(struct trap *t)
     if (length < 0)
         return length;
     const char *own = own_proc_name(path);
+    if (!own && member_proc_name(t->self, path))
+        return -ENOENT;
     if (!own)
         return remote(t, &calls[__NR_readlinkat]);
     char found[PATH_LIMIT];
@@ -381,7 +389,7 @@ static long stat_path(struct trap *t, int flags_argument)
             return status;
         const char *own = own_proc_name(path);
         if (own && !(t->a[flags_argument] & AT_SYMLINK_NOFOLLOW)) {
-            long fd = own_proc_open(t, own, 0);
+            long fd = own_proc_open(t, own, O_PATH);
             if (fd >= 0) {
                 t->a[0] = (unsigned long)fd;
                 t->a[1] = (unsigned long)"";

@@ -20,6 +20,7 @@
 /* What members of a family have in common until all are back: each file is opened once. */
 struct adopted {
     struct pairs *pairs;
+    struct unlinked *unlinked;
     struct {
         uint64_t id;
         struct file *file;
@@ -38,6 +39,7 @@ void adopted_forget(struct session *root)
         file_drop(all->files[i].file);
     if (all) {
         pairs_drop(all->pairs);
+        unlinked_drop(all->unlinked);
         free(all->files);
     }
     free(all);
@@ -50,7 +52,8 @@ static bool adopted_begin(struct session *root)
     if (root->adopted)
         return true;
     struct adopted *all = calloc(1, sizeof *all);
-    if (all && !(all->pairs = pairs_new())) {
+    if (all && (!(all->pairs = pairs_new()) || !(all->unlinked = unlinked_new()))) {
+        pairs_drop(all->pairs);
         free(all);
         all = NULL;
     }
@@ -100,24 +103,40 @@ static const void *take(struct reader *r, size_t size)
     return found;
 }
 
+/* Whether that is a file, or the directory, of a process at home. */
+static bool names_process(const char *path)
+{
+    return strncmp(path, "/proc/", 6) == 0 && path[6] >= '0' && path[6] <= '9';
+}
+
+/* Of a process that has ended there is nothing to be read any more. */
+static int open_of_dead(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 /* A name is looked at before it is opened, since to open a device or a pipe may do something by itself; and what was
  * looked at is what is opened, whatever its name means by then. */
-static int reopen_plain(const struct session *s, const struct described_file *d, const char *path)
+static int reopen_plain(const struct session *s, const struct described_file *d, const char *path, const void *content)
 {
     char link[64];
+    struct stat st;
     int flags = d->flags & ~(O_CREAT | O_EXCL | O_TRUNC), real = -1;
     int pin = open_at(s, AT_FDCWD, path, O_PATH | O_CLOEXEC | (flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
     if (pin < 0)
-        return -1;
+        return names_process(path) ? open_of_dead() : -1;
     long refused = flags & O_PATH ? 0 : check_proc(pin, flags);
     if (!refused && !may_have(s, pin, (flags & O_ACCMODE) != O_RDONLY))
         refused = -EACCES;
     if (!refused && (flags & O_PATH))
         return pin;
     snprintf(link, sizeof link, "/proc/self/fd/%d", pin);
-    if (!refused && (real = open(link, (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) < 0)
+    if (!refused && S_ISFIFO(d->mode) && may_have(s, pin, true) && !pipe_held_again(s, s->root->adopted->unlinked, d, pin, content))
         refused = -errno;
-    if (!refused && d->offset && lseek(real, d->offset, SEEK_SET) < 0)
+    if (!refused && fstat(pin, &st) == 0 &&
+        (real = open_anyhow(link, &st, (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) < 0)
+        refused = -errno;
+    if (!refused && !S_ISFIFO(d->mode) && d->offset && lseek(real, d->offset, SEEK_SET) < 0)
         refused = -errno;
     close(pin);
     if (!refused)
@@ -135,14 +154,16 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
     int real;
     switch (d->kind) {
     case FILE_PLAIN:
-        real = path ? reopen_plain(s, d, path) : (errno = EINVAL, -1);
-        if (real >= 0 && !retake_locks(real, d, content)) {
+        if (d->sparse)
+            return reopen_gone(s, s->root->adopted->unlinked, d, path, content);
+        real = path ? reopen_plain(s, d, path, content) : (errno = EINVAL, -1);
+        if (real >= 0 && !S_ISFIFO(d->mode) && !retake_locks(real, d, content)) {
             close(real);
             errno = EAGAIN;
             return -1;
         }
         return real;
-    case FILE_TEXT: return reopen_nameless(d, content);
+    case FILE_TEXT: return reopen_nameless(s->root->adopted->unlinked, d, content);
     case FILE_STANDARD:
         return d->number < 3 && s->root->task.standard[d->number] >= 0
                    ? fcntl(s->root->task.standard[d->number], F_DUPFD_CLOEXEC, 3)
@@ -359,6 +380,25 @@ static void forget_files_of(struct session *s)
         }
 }
 
+static long go_to(const struct session *s, const char *directory)
+{
+    int here = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (here < 0)
+        return -errno;
+    long refused = !may_have(s, here, false) ? -EACCES : fchdir(here) < 0 ? -errno : 0;
+    close(here);
+    return refused;
+}
+
+/* One that has no name, and is one of the files that came back. */
+static long go_to_file(struct file **files, uint32_t count, const char *number)
+{
+    const unsigned long i = strtoul(number, NULL, 10);
+    if (i >= count || files[i]->kind != FILE_PLAIN)
+        return -EPROTO;
+    return fchdir(files[i]->real) < 0 ? -errno : 0;
+}
+
 long serve_adopt(struct work *w)
 {
     struct session *s = w->session;
@@ -375,11 +415,7 @@ long serve_adopt(struct work *w)
     long gone_back = s->root == s ? journal_apply(s, head.generation) : 0; /* a copied image has no journal beside it */
     if (gone_back && gone_back != -ENOENT)
         return gone_back;
-    int here = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (here < 0)
-        return -errno;
-    long refused = !may_have(s, here, false) ? -EACCES : fchdir(here) < 0 ? -errno : 0;
-    close(here);
+    long refused = directory[0] == NUMBER_OF_DIRECTORY ? 0 : go_to(s, directory);
     if (refused)
         return refused;
     umask(head.umask & 0777);
@@ -393,6 +429,8 @@ long serve_adopt(struct work *w)
     pthread_mutex_unlock(&adopting);
     if (!result)
         result = adopt_entries(s, &r, files, &head);
+    if (!result && directory[0] == NUMBER_OF_DIRECTORY)
+        result = go_to_file(files, head.files, directory + 1);
     for (uint32_t i = 0; i < head.files; i++)
         if (files[i])
             file_drop(files[i]);

@@ -154,6 +154,7 @@ static ssize_t content_of(struct work *w, struct list *list, struct file *file, 
                           size_t room)
 {
     struct itimerspec setting;
+    struct stat st;
     switch (file->kind) {
     case FILE_PIPE: return end_content(file->real, d, to, room);
     case FILE_SOCKET: return socket_described(file, d, to, room, number_in, list);
@@ -172,6 +173,8 @@ static ssize_t content_of(struct work *w, struct list *list, struct file *file, 
         return locks_content(file->real, to, room);
     case FILE_PLAIN:
         d->number = file->has_records;
+        if (d->sparse || (S_ISFIFO(d->mode) && !(file->flags & O_PATH)))
+            return fstat(file->real, &st) < 0 ? -errno : unlinked_content(file->real, d, &st, to, room);
         return file->regular ? locks_content(file->real, to, room) : 0;
     default: return 0;
     }
@@ -181,17 +184,21 @@ static ssize_t content_of(struct work *w, struct list *list, struct file *file, 
 static long cannot_return(struct list *list, const struct file *file, const struct stat *st, const char *path)
 {
     struct stat named;
-    int waiting = 0;
-    if (file->kind != FILE_PLAIN || !(S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISFIFO(st->st_mode)) ||
+    const bool is_link = S_ISLNK(st->st_mode);
+    if (file->kind != FILE_PLAIN || !(S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISFIFO(st->st_mode) || is_link) ||
         strncmp(path, "/proc/", 6) == 0)
         return 0;
-    if (stat(path, &named) < 0 || named.st_dev != st->st_dev || named.st_ino != st->st_ino) {
+    if ((is_link ? lstat(path, &named) : stat(path, &named)) < 0 || named.st_dev != st->st_dev || named.st_ino != st->st_ino) {
         snprintf(list->why, sizeof list->why, "%.200s: it is open, and has that name no longer", path);
         return -ESTALE;
     }
-    if (S_ISFIFO(st->st_mode) && ioctl(file->real, FIONREAD, &waiting) == 0 && waiting) {
-        snprintf(list->why, sizeof list->why, "%.200s: there is something in that pipe", path);
-        return -EBUSY;
+    const int mode = (file->flags & O_PATH)                      ? F_OK
+                     : (file->flags & O_ACCMODE) == O_RDWR       ? R_OK | W_OK
+                     : (file->flags & O_ACCMODE) == O_WRONLY     ? W_OK
+                                                                 : R_OK;
+    if (st->st_uid != geteuid() && faccessat(AT_FDCWD, path, mode, AT_EACCESS) < 0) {
+        snprintf(list->why, sizeof list->why, "%.200s: it is open, and may not be opened so any more", path);
+        return -EACCES;
     }
     return 0;
 }
@@ -207,12 +214,13 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     snprintf(link, sizeof link, "/proc/self/fd/%d", file->real);
     ssize_t length = readlink(link, path, sizeof path - 1);
     bool nameless = file->kind == FILE_TEXT || (file->kind == FILE_PLAIN && S_ISREG(st.st_mode) && st.st_nlink == 0);
-    long missing = nameless ? 0 : cannot_return(list, file, &st, path);
+    const bool gone = file->kind == FILE_PLAIN && is_gone(&st);
+    long missing = nameless || gone ? 0 : cannot_return(list, file, &st, path);
     if (missing)
         return missing;
     const int seals = nameless ? fcntl(file->real, F_GET_SEALS) : -1;
     const size_t room = nameless || file->inotify || file->kind == FILE_IPC ? MAX_NAMELESS : MAX_CONTENT;
-    struct described_file d = {.kind = nameless ? FILE_TEXT : file->kind, .end = file->end, .sparse = nameless,
+    struct described_file d = {.kind = nameless ? FILE_TEXT : file->kind, .end = file->end, .sparse = nameless ? 2 : gone,
                                .wants_nonblocking = file->wants_nonblocking,
                                .number = nameless ? (uint32_t)(seals + 1) : file->number, .flags = file->flags,
                                .mode = st.st_mode};
@@ -220,7 +228,7 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     d.offset = offset < 0 ? 0 : offset;
     uint8_t *content = malloc(room);
     ssize_t size = !content   ? -ENOMEM
-                   : nameless ? nameless_content(link, st.st_size, content, room)
+                   : nameless ? nameless_content(link, &st, content, room)
                               : content_of(w, list, file, &d, content, room);
     if (size >= 0 && file->socket) {
         length = file->socket->path ? snprintf(path, sizeof path, "%s", file->socket->path) : 0;
@@ -261,15 +269,29 @@ static struct file *file_at(const struct session *s, int place)
                                   : s->locked[place - FIRST_LOCKED].file;
 }
 
+/* Where the program is. What has no name any more is one of the files: then that one's number. False: there is no room. */
+static bool note_directory(struct list *list, char to[PATH_LIMIT])
+{
+    if (getcwd(to, PATH_LIMIT) || errno != ENOENT)
+        return to[0];
+    struct file *file = file_new(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), O_PATH | O_DIRECTORY);
+    const bool fits = file && note_hidden(list, file);
+    if (fits)
+        snprintf(to, PATH_LIMIT, "%c%d", NUMBER_OF_DIRECTORY, number_in(list, file));
+    if (file)
+        file_drop(file);
+    return fits;
+}
+
 long serve_describe(struct work *w)
 {
     struct session *s = w->session;
     struct list *list = calloc(1, sizeof *list);
     struct described head = {.magic = DESCRIBED_MAGIC, .generation = journal_new_generation()};
-    char directory[PATH_LIMIT];
+    char directory[PATH_LIMIT] = {0};
     if (!list)
         return -ENOMEM;
-    if (w->head.arguments[0] < 0 || w->head.arguments[0] > MAX_BLOB || !getcwd(directory, sizeof directory)) {
+    if (w->head.arguments[0] < 0 || w->head.arguments[0] > MAX_BLOB) {
         free(list);
         return -EINVAL;
     }
@@ -286,7 +308,7 @@ long serve_describe(struct work *w)
     bool fits = true;
     for (uint32_t i = 0; i < list->count && fits; i++)
         fits = gather_hidden(list->files[i], note_hidden, list);
-    fits = fits && note_ipc(s, list);
+    fits = fits && note_ipc(s, list) && note_directory(list, directory);
     head.files = list->count;
     head.umask = umask(0);
     umask(head.umask);

@@ -8,11 +8,14 @@
 
 #include "shadow/session.h"
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 enum { DESCRIBED_MAGIC = 0x47534443, OLDER_DESCRIBED_MAGIC = 0x46534443 /* all record locks are those of open files */,
        FIRST_LOCKED = MAX_FILES + MAX_HANDLES,
        MOST_DESCRIBED = FIRST_LOCKED + MOST_LOCKED };
+
+enum { NUMBER_OF_DIRECTORY = '#' /* a directory without a name: the number of its file follows */ };
 
 struct described {
     uint32_t magic, files, entries, handles; /* handles: files that have record locks are among them */
@@ -22,7 +25,8 @@ struct described {
 
 struct described_file {
     uint8_t kind, end, wants_nonblocking;
-    uint8_t sparse; /* the content is the size of a file, and what it has besides zeros */
+    uint8_t sparse; /* it has no name. The content of a file is its size, and what it has besides zeros; of 2: before
+                     * that, which file it is */
     uint32_t number; /* of a pair; of a nameless file one more than its seals; of record locks an earlier file,
                       * theirs; of another file 1: its record locks belong to it, see records.c */
     int32_t flags;
@@ -48,13 +52,14 @@ void pairs_drop(struct pairs *pairs);
 ssize_t end_content(int real, struct described_file *d, uint8_t *to, size_t room); /* all of it, or -errno */
 uint32_t pair_number(struct pairs *pairs, uint32_t old);
 int reopen_end(struct pairs *pairs, const struct described_file *d, const uint8_t *content);
+long fill_pipe(int to, const struct described_file *d, const uint8_t *content); /* 0 or -errno */
 struct link;
 const int *pair_ends(struct pairs *pairs, const struct described_file *d);
 struct link **pair_link(struct pairs *pairs, const struct described_file *d);
 
 /* What a pair is stands where a file has its offset: the kind of its sockets, SOCK_SEQPACKET for a pipe of packets; 0 is
  * a stream too. */
-enum { PAIR_KIND = 0xff, HEARS_NO_MORE = 0x100, ROOM_SHIFT = 32 /* of a pipe, in bytes, above that; 0: the usual one */ };
+enum { PAIR_KIND = 0xff, HEARS_NO_MORE = 0x100, SAYS_NO_MORE = 0x200, ROOM_SHIFT = 32 /* of a pipe, in bytes, above that; 0: the usual one */ };
 
 /* moved_sockets.c */
 bool gather_hidden(struct file *file, bool (*note)(void *list, struct file *hidden), void *list);
@@ -82,8 +87,22 @@ bool excludes(const struct described_file *d, const uint8_t *content); /* one of
 /* records.c */
 int records_again(const struct file *of, const struct described_file *d, const uint8_t *content);
 
+/* unlinked.c */
+struct unlinked;
+struct unlinked *unlinked_new(void);
+void unlinked_drop(struct unlinked *all);
+int unlinked_find(const struct unlinked *all, uint64_t device, uint64_t inode); /* -1: nobody has it yet */
+bool unlinked_hold(struct unlinked *all, uint64_t device, uint64_t inode, int held); /* takes HELD over; false: errno */
+bool is_gone(const struct stat *st); /* a pipe or directory without a name */
+ssize_t unlinked_content(int real, struct described_file *d, const struct stat *st, uint8_t *to, size_t room);
+bool pipe_held_again(const struct session *s, struct unlinked *all, const struct described_file *d, int pin,
+                     const uint8_t *content);
+int reopen_gone(const struct session *s, struct unlinked *all, const struct described_file *d, const char *was,
+                const uint8_t *content);
+
 /* nameless.c */
-ssize_t nameless_content(const char *link, int64_t size, uint8_t *to, size_t room);
-int reopen_nameless(const struct described_file *d, const void *content);
+int open_anyhow(const char *link, const struct stat *st, int flags); /* -1: errno */
+ssize_t nameless_content(const char *link, const struct stat *st, uint8_t *to, size_t room);
+int reopen_nameless(struct unlinked *all, const struct described_file *d, const uint8_t *content);
 
 #endif

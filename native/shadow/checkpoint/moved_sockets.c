@@ -146,7 +146,7 @@ ssize_t socket_described(struct file *file, struct described_file *d, uint8_t *r
     if (getsockopt(file->real, SOL_SOCKET, SO_TYPE, &kind, &kind_size) < 0 || poll(&hears, 1, 0) < 0)
         return -errno;
     const bool ends = hears.revents & POLLRDHUP;
-    d->offset = kind | (ends ? HEARS_NO_MORE : 0);
+    d->offset = kind | (ends ? HEARS_NO_MORE : 0) | (socket->says_no_more ? SAYS_NO_MORE : 0);
     pthread_mutex_lock(&socket->network->lock);
     struct described_socket it = {
         .domain = socket->domain, .type = socket->type, .protocol = socket->protocol, .state = socket->state,
@@ -246,6 +246,7 @@ struct socket *socket_again(struct work *w, struct pairs *pairs, const struct de
     socket->end = d->end;
     socket->state = it.state;
     socket->headed = it.headed;
+    socket->says_no_more = d->offset & SAYS_NO_MORE;
     socket->bare = it.bare;
     socket->own = it.own;
     socket->peer = it.peer;

@@ -7,9 +7,16 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PIECE = 1 << 16 };
+
+/* Which file it was, since several may have been opened of it, and when. */
+struct described_nameless {
+    uint64_t device, inode;
+    struct timespec times[2]; /* read, written */
+};
 
 /* Its bytes follow. */
 struct described_piece {
@@ -30,15 +37,31 @@ static ssize_t read_piece(int real, int64_t at, int64_t size, uint8_t *to, size_
     return to[0] || memcmp(to, to + 1, (size_t)size - 1) ? (ssize_t)(sizeof piece + (size_t)size) : 0;
 }
 
-/* Opened once more: the program's descriptor may be for writing only, and its position is not to move. */
-ssize_t nameless_content(const char *link, int64_t size, uint8_t *to, size_t room)
+/* Opens what LINK stands for, which the program has open: its mode may have been changed since then. */
+int open_anyhow(const char *link, const struct stat *st, int flags)
 {
-    int real = open(link, O_RDONLY | O_CLOEXEC);
+    int real = open(link, flags);
+    if (real >= 0 || errno != EACCES || st->st_uid != geteuid() || chmod(link, (st->st_mode & 07777) | 0600) < 0)
+        return real;
+    real = open(link, flags);
+    const int why = errno;
+    chmod(link, st->st_mode & 07777);
+    errno = why;
+    return real;
+}
+
+/* Opened once more: the program's descriptor may be for writing only, and its position is not to move. */
+ssize_t nameless_content(const char *link, const struct stat *st, uint8_t *to, size_t room)
+{
+    int real = open_anyhow(link, st, O_RDONLY | O_CLOEXEC);
     if (real < 0)
         return -errno;
-    ssize_t used = sizeof size, got = 0;
+    const struct described_nameless which = {st->st_dev, st->st_ino, {st->st_atim, st->st_mtim}};
+    const int64_t size = st->st_size;
+    ssize_t used = sizeof which + sizeof size, got = 0;
     int64_t at = 0, end = 0;
-    memcpy(to, &size, sizeof size);
+    memcpy(to, &which, sizeof which);
+    memcpy(to + sizeof which, &size, sizeof size);
     while (got >= 0 && (at < end || (at = lseek(real, at, SEEK_DATA)) >= 0)) {
         if (at >= end)
             end = lseek(real, at, SEEK_HOLE);
@@ -73,19 +96,57 @@ static bool write_pieces(int real, const uint8_t *from, size_t left)
     return true;
 }
 
-int reopen_nameless(const struct described_file *d, const void *content)
+static int made_again(const struct described_file *d, const uint8_t *content, size_t size)
 {
     int real = memfd_create("restored", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (real < 0)
         return -1;
-    bool whole = d->sparse ? write_pieces(real, content, d->content_size)
-                           : write(real, content, d->content_size) == (ssize_t)d->content_size;
-    bool unsealed = d->number && (d->number - 1) && fcntl(real, F_ADD_SEALS, (int)(d->number - 1)) < 0;
-    if (!whole || unsealed || fchmod(real, d->mode & 07777) < 0 || lseek(real, d->offset, SEEK_SET) < 0) {
-        close(real);
+    bool whole = d->sparse ? write_pieces(real, content, size) : write(real, content, size) == (ssize_t)size;
+    if (whole && fchmod(real, d->mode & 07777) == 0 &&
+        (d->number <= 1 || fcntl(real, F_ADD_SEALS, (int)(d->number - 1)) == 0))
+        return real;
+    close(real);
+    return -1;
+}
+
+/* Opened as it was: a position and a right to write are each open file's own. */
+static int opened_again(int held, const struct described_file *d)
+{
+    const int kept = O_ACCMODE | O_APPEND | O_PATH | O_NOATIME;
+    char link[64];
+    struct stat st;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", held);
+    if (fstat(held, &st) < 0)
         return -1;
+    int real = open_anyhow(link, &st, (d->flags & kept) | O_CLOEXEC | O_NONBLOCK);
+    if (real < 0 || (d->flags & O_PATH) || lseek(real, d->offset, SEEK_SET) >= 0)
+        return real;
+    close(real);
+    return -1;
+}
+
+int reopen_nameless(struct unlinked *all, const struct described_file *d, const uint8_t *content)
+{
+    struct described_nameless which;
+    if (d->sparse < 2) { /* an older image */
+        int held = made_again(d, content, d->content_size), real = held < 0 ? -1 : opened_again(held, d);
+        if (held >= 0)
+            close(held);
+        return real;
     }
-    if (d->flags & O_APPEND)
-        fcntl(real, F_SETFL, O_APPEND);
-    return real;
+    if (d->content_size < sizeof which)
+        return errno = EPROTO, -1;
+    memcpy(&which, content, sizeof which);
+    int held = unlinked_find(all, which.device, which.inode);
+    if (held < 0) {
+        held = made_again(d, content + sizeof which, d->content_size - sizeof which);
+        if (held < 0)
+            return -1;
+        futimens(held, which.times);
+        if (!unlinked_hold(all, which.device, which.inode, held)) {
+            close(held);
+            return -1;
+        }
+    }
+    return opened_again(held, d);
 }

@@ -67,6 +67,7 @@ struct pairs {
     struct pair {
         uint32_t number, fresh; /* as the image has it, and as no other pair here has it */
         int real[2];
+        bool filled[2]; /* by the end that came back first; each has what lay in it */
         struct link *link; /* of sockets */
     } list[MAX_FILES];
     size_t count;
@@ -169,6 +170,12 @@ static long write_all(int to, const struct described_file *d, const uint8_t *con
     return 0;
 }
 
+long fill_pipe(int to, const struct described_file *d, const uint8_t *content)
+{
+    make_room(to, d);
+    return write_all(to, d, content);
+}
+
 int reopen_end(struct pairs *pairs, const struct described_file *d, const uint8_t *content)
 {
     struct pair *pair = d->end > 1 ? NULL : pair_of(pairs, d);
@@ -178,8 +185,8 @@ int reopen_end(struct pairs *pairs, const struct described_file *d, const uint8_
     if (own < 0)
         return -1;
     int other = d->kind == FILE_PIPE ? pair->real[1] : pair->real[!d->end];
-    make_room(other, d);
-    long failed = write_all(other, d, content);
+    long failed = pair->filled[d->end] ? 0 : fill_pipe(other, d, content);
+    pair->filled[d->end] = true;
     if (!failed && d->kind != FILE_PIPE && (d->offset & HEARS_NO_MORE) && shutdown(own, SHUT_RD) < 0)
         failed = -errno;
     if (!failed)

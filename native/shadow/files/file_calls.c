@@ -209,12 +209,11 @@ long serve_close_range(struct work *w)
 }
 
 /* What F_GETFL tells. Here no real file waits, and of a pipe of packets both ends know that it is one. */
-static long shown_flags(const struct file *file)
+long shown_flags(const struct file *file)
 {
-    const int large = 0100000;
     const bool by_name = file->kind == FILE_PLAIN || file->kind == FILE_TEXT || file->kind == FILE_STANDARD;
     int hidden = O_NONBLOCK | (file->kind == FILE_PIPE && !file->end ? O_DIRECT : 0);
-    return (file->flags & ~hidden) | (file->wants_nonblocking ? O_NONBLOCK : 0) | (by_name ? large : 0);
+    return (file->flags & ~hidden) | (file->wants_nonblocking ? O_NONBLOCK : 0) | (by_name ? SHOWN_LARGE : 0);
 }
 
 long serve_fcntl(struct work *w)

@@ -49,14 +49,22 @@ static bool is_memory(int real)
     return fcntl(real, F_GET_SEALS) >= 0 && fstat(real, &st) == 0 && st.st_nlink == 0;
 }
 
-/* FILE counts for what it has now. */
+/* How much of a file of SIZE bytes a member may write through its mappings. */
+static uint64_t mapped_bytes(const struct file *file, uint64_t size)
+{
+    return file->memory_mapped < size ? file->memory_mapped : size;
+}
+
+/* FILE counts for what it has now, or what it may have once what is written to its mappings comes home: then it is too late
+ * to refuse it. */
 static void count(struct file *file)
 {
     struct stat st;
     if (fstat(file->real, &st) < 0)
         return;
-    const uint64_t bytes = (uint64_t)st.st_blocks * 512;
     pthread_mutex_lock(&file->memory->lock);
+    const uint64_t mapped = mapped_bytes(file, (uint64_t)st.st_size);
+    const uint64_t bytes = (uint64_t)st.st_blocks * 512 > mapped ? (uint64_t)st.st_blocks * 512 : mapped;
     file->memory->bytes += bytes - file->memory_bytes; /* may wrap on its way, and comes out right */
     file->memory_bytes = bytes;
     pthread_mutex_unlock(&file->memory->lock);
@@ -108,6 +116,41 @@ static bool is_there(const struct file *file, uint64_t more, int64_t at)
            st.st_blocks * 512 >= st.st_size;
 }
 
+/* Whether FILE may count for BYTES. */
+static bool may_count(const struct file *file, uint64_t bytes) REQUIRES(file->memory->lock);
+static bool may_count(const struct file *file, uint64_t bytes)
+{
+    const uint64_t others = file->memory->bytes - file->memory_bytes;
+    return bytes <= file->memory_bytes || (bytes <= MOST_MEMORY_BYTES && others <= MOST_MEMORY_BYTES - bytes);
+}
+
+/* Before FILE is mapped for writing, from its beginning to END at most. */
+bool memory_may_be_mapped(struct session *s, struct file *file, int64_t end)
+{
+    struct stat st;
+    begin_to_count(s, file);
+    if (!file->memory || end <= 0 || fstat(file->real, &st) < 0)
+        return true;
+    pthread_mutex_lock(&file->memory->lock);
+    const bool fits = may_count(file, (uint64_t)end < (uint64_t)st.st_size ? (uint64_t)end : (uint64_t)st.st_size);
+    if (fits && (uint64_t)end > file->memory_mapped)
+        file->memory_mapped = (uint64_t)end;
+    pthread_mutex_unlock(&file->memory->lock);
+    count(file);
+    return fits;
+}
+
+/* Whether FILE may be as long as SIZE, as far as it is mapped. */
+static bool may_be_cut(struct file *file, int64_t size)
+{
+    if (!file->memory || size < 0)
+        return true;
+    pthread_mutex_lock(&file->memory->lock);
+    const bool fits = may_count(file, mapped_bytes(file, (uint64_t)size));
+    pthread_mutex_unlock(&file->memory->lock);
+    return fits;
+}
+
 /* Before a call. 0, or why it is not done. */
 long memory_before(struct work *w)
 {
@@ -116,6 +159,8 @@ long memory_before(struct work *w)
     struct file *file = target(w, &more, &at);
     if (file)
         begin_to_count(w->session, file);
+    if (file && w->head.call == __NR_ftruncate && !may_be_cut(file, ARGUMENT(1)))
+        return -ENOSPC;
     if (!file || !file->memory || !more)
         return 0;
     pthread_mutex_lock(&file->memory->lock);

@@ -279,6 +279,7 @@ long serve_shutdown(struct work *w)
         socket->waiting = NULL;
         socket->waiting_count = socket->waiting_room = 0;
     } else if (socket->headed ? socket->peer.size != 0 : socket->state == SOCKET_CONNECTED) {
+        socket->says_no_more |= socket->type == SOCK_DGRAM && how != SHUT_RD;
         error = !socket->headed || how != SHUT_WR ? result_of(shutdown(file->real, socket->headed ? SHUT_RD : how)) : 0;
     } else {
         error = -ENOTCONN;

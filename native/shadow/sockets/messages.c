@@ -248,6 +248,8 @@ static long send_bytes(struct work *w, struct file *file, const struct parcel *p
 /* Why nothing can be sent or heard through SOCKET now. Returns 0 or -errno. */
 static long not_connected(const struct socket *socket, bool to_send)
 {
+    if (to_send && socket->says_no_more)
+        return -ESHUTDOWN; /* of datagram sockets no signal tells */
     if (socket->headed || socket->state == SOCKET_CONNECTED)
         return 0;
     if (is_local_domain(socket))

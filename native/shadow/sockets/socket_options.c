@@ -133,7 +133,7 @@ static long option_now(struct socket *socket, int real, int64_t level, int64_t n
         }
     const struct known_option *known = kept_option(socket, level, name);
     if (!known)
-        return -ENOPROTOOPT;
+        return level != SOL_SOCKET && socket->domain == AF_UNIX ? -EOPNOTSUPP : -ENOPROTOOPT;
     const struct option *option = option_of(socket, level, name);
     memset(to, 0, OPTION_ROOM);
     of_number(to, known->standard);

@@ -57,6 +57,7 @@ struct socket {
     int domain, type, protocol;
     int state; /* SOCKET_... */
     bool headed; /* others' packets are put into the far end */
+    bool says_no_more; /* a datagram socket that was shut down for sending, of which the other end hears nothing */
     bool bare;   /* a pair of datagram sockets of an older image: its packets have no head */
     struct socket_name own, peer;
     char *path; /* of one with a name in the file system: the absolute one that it was given */

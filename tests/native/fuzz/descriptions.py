@@ -37,11 +37,14 @@ def pieces(size: int, parts: Pieces) -> bytes:
 
 
 def file(kind: int, number: int = 0, end: int = 0, flags: int = 2, sparse: int = 0, offset: int = 0,
-         path: bytes = b"", content: bytes = b"") -> File:  # fmt: skip
+         path: bytes = b"", content: bytes = b"", mode: int = 0o100600) -> File:  # fmt: skip
     """Return the numbers, the path and the content of one open file."""
-    return (kind, end, 0, sparse, number, flags, 0o100600, offset, len(path), len(content)), path, content
+    return (kind, end, 0, sparse, number, flags, mode, offset, len(path), len(content)), path, content
 
 
+A_PIPE = 4096 << 32 | 1
+WHICH = struct.pack("<2Q", 5, 6)
+WHICH_AND_WHEN = struct.pack("<2Q4q", 5, 7, 1, 2, 3, 4)
 NAMELESS = pieces(1 << 20, [(0, 5, b"first"), (65536, 6, b"second"), ((1 << 20) - 4, 4, b"last")])
 FILES = {
     "plain": file(PLAIN, path=b"file\0", offset=7),
@@ -55,6 +58,13 @@ FILES = {
     "epoll set": file(EPOLL, content=struct.pack("<IIQ", 3, 1, 99) + struct.pack("<IIQ", 7, 5, 1)),
     "timer": file(TIMER, offset=1, content=A_SECOND),
     "nameless": file(TEXT, sparse=1, offset=9, flags=0o2002, content=NAMELESS),
+    "nameless, one of several": file(TEXT, sparse=2, offset=3, content=WHICH_AND_WHEN + NAMELESS),
+    "the same again": file(TEXT, sparse=2, flags=0, content=WHICH_AND_WHEN + NAMELESS),
+    "deleted pipe": file(PLAIN, sparse=1, offset=A_PIPE, mode=0o10600, content=WHICH + b"in it"),
+    "its other end": file(PLAIN, sparse=1, flags=1, mode=0o10600, offset=A_PIPE, content=WHICH + b"in it"),
+    "deleted directory": file(PLAIN, sparse=1, flags=0, mode=0o40700, path=b"/was (deleted)\0", content=bytes(16)),
+    "named pipe": file(PLAIN, path=b"pipe\0", flags=0, offset=A_PIPE, mode=0o10600, content=bytes(16) + b"in it"),
+    "of a process that ended": file(PLAIN, path=b"/proc/4194305/stat\0", flags=0),
     "nameless and whole": file(TEXT, content=b"as it was"),
     "records of the first": file(RECORDS, path=b"file\0", content=LOCK.pack(0, 9, 0, 1) + LOCK.pack(20, -1, 0, 0)),
 }  # fmt: skip
@@ -119,6 +129,25 @@ def locks(place: int = 0) -> bytes:
     return b"".join((*asked, frame(DESCRIBE, (1 << 20,)), frame(FCNTL, (3, 0, 40)), frame(CLOSE, (3,))))
 
 
+def in_pipes_and_directories() -> bytes:
+    """Return requests that have a named pipe, a deleted one, and a deleted directory for its own, described."""
+    asked = (
+        frame(259, (-100, 5, 0o10600), b"pipe\0"),
+        frame(257, (-100, 5, 0o2, 0), b"pipe\0"),
+        frame(1, (15, 4, 4), b"pipe"),
+        frame(257, (-100, 5, 0o1, 0), b"pipe\0"),
+        frame(1041, (15,)),
+        frame(1040, (15, 0)),
+        frame(1040, (0, 0)),
+        frame(1040, (3, 2)),
+        frame(263, (-100, 5, 0), b"pipe\0"),
+        frame(258, (-100, 7, 0o700), b"folder\0"),
+        frame(80, (7,), b"folder\0"),
+        frame(263, (-100, 5, 0x200), b"../folder\0"),
+    )
+    return b"".join((prologue(100), *asked, frame(DESCRIBE, (1 << 20,)), frame(DESCRIBE, (600,))))
+
+
 def saved() -> bytes:
     """Return requests that make a file of each kind, give it content and have all of them described."""
     gone = b"gone\0"
@@ -141,7 +170,8 @@ def saved() -> bytes:
 def seeds() -> dict[str, bytes]:
     """Return what a search should begin with, by name: sound frames of each kind."""
     found = {f"adopt {name}": adopt(description([one])) for name, one in FILES.items()}
-    return {**found, "adopt all": adopt(description(list(FILES.values()))), "describe": saved()}
+    return {**found, "adopt all": adopt(description(list(FILES.values()))), "describe": saved(),
+            "describe pipes and directories": in_pipes_and_directories()}
 
 
 def inputs() -> Iterator[tuple[str, bytes]]:
@@ -177,7 +207,11 @@ def inputs() -> Iterator[tuple[str, bytes]]:
         adopt(description([file(PAIR, content=bytes(1 << 20))])),
         adopt(description([file(PIPE, number=number) for number in range(600)])),
     ]
-    groups["directories"] = [adopt(description([], directory=name)) for name in (b"", b"/", b"none\0", b"file\0")]
+    directories = (b"", b"/", b"none\0", b"file\0", b"#0\0")
+    groups["directories"] = [adopt(description([], directory=name)) for name in directories]
+    groups["directories"] += [
+        adopt(description(everything, directory=b"#%d\0" % place)) for place in range(len(everything) + 1)
+    ]
     for name, requests in groups.items():
         data = prologue() + b"".join(requests)
         for mode in range(MODES):

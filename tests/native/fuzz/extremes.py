@@ -15,7 +15,7 @@ from native.generate import Call, parse
 
 REQUEST = struct.Struct("<IHH6q")
 TABLE = Path(__file__).parents[3] / "native" / "syscalls.tbl"
-OPERATIONS = range(1001, 1031)
+OPERATIONS = (*range(1001, 1031), 1040, 1041)
 REMOVED = {"sync", "syncfs", "fsync", "fdatasync"}  # heard on the whole machine
 AT_HERE = -100
 MODES = 8  # of the harness, see mode_of in shadow_frames.c: an input's size modulo this
