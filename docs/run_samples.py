@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.schedd import shadow_host as hosts
+from condor_actors.cores.schedd import shadow_host_table as hosts
 from condor_actors.cores.shadow import grid_events as gr
 from condor_actors.cores.shadow import shadow_events as sh
 from condor_actors.cores.shadow import standard_run as st

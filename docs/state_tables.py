@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from condor_actors.cores.master import supervisor, supervisor_events
-from condor_actors.cores.schedd import job_status, shadow_host
+from condor_actors.cores.schedd import job_status, shadow_host_table
 from condor_actors.cores.schedd.gangs import gang
 from condor_actors.cores.shadow import grid_run_table, shadow_run_table, standard_run_table
 from condor_actors.cores.site_programs import schedule
@@ -73,7 +73,8 @@ def _runs() -> str:
          run_samples.STANDARD_EVENTS, state_diagram.SHADOW),
         ("A run in another batch system", grid_run_table.TABLE, run_samples.grids, run_samples.GRID_EVENTS,
          state_diagram.GRID),
-        ("A shadow host", shadow_host.TABLE, run_samples.shadow_hosts, run_samples.HOST_EVENTS, state_diagram.HOST),
+        ("A shadow host", shadow_host_table.TABLE, run_samples.shadow_hosts, run_samples.HOST_EVENTS,
+         state_diagram.HOST),
     ):
         found = state_diagram.walked(runs(), events)
         drawing = state_diagram.draw(found, where, f"states of {heading[0].lower()}{heading[1:]}")

@@ -5,11 +5,12 @@ Each evaluation has its bounds; what is dear is undefined or an error, and nobod
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from tests.harness.processor_time import of_processes
 from tests.pool_fixture import PersonalPool, fresh_folder
 
 DOUBLED = 'strcat("aaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaa")'
@@ -32,11 +33,21 @@ def pool() -> Iterator[PersonalPool]:
         made.stop()
 
 
+@contextmanager
+def nobody_waits(pool: PersonalPool) -> Iterator[None]:
+    """What is asked meanwhile costs the daemons less processor time than others would notice.
+
+    By the clock, a machine with much else to do would look like daemons that are kept.
+    """
+    before_s = of_processes(pool.daemons().values())
+    yield
+    assert of_processes(pool.daemons().values()) - before_s < BYSTANDER_S
+
+
 def _bystander(pool: PersonalPool, name: str) -> None:
-    began_s = time.monotonic()
-    pool.submit(f"executable = /bin/true\nlog = {name}.log\nqueue")
-    pool.wait(f"{name}.log", BYSTANDER_S)
-    assert time.monotonic() - began_s < BYSTANDER_S
+    with nobody_waits(pool):
+        pool.submit(f"executable = /bin/true\nlog = {name}.log\nqueue")
+        pool.wait(f"{name}.log")
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
@@ -54,7 +65,6 @@ def test_a_dear_expression_of_a_job(pool: PersonalPool, bomb: str, command: str)
 @pytest.mark.parametrize("bomb", BOMBS)
 @pytest.mark.parametrize("tool", ["condor_q", "condor_status", "condor_history"])
 def test_a_dear_question(pool: PersonalPool, bomb: str, tool: str) -> None:
-    began_s = time.monotonic()
-    pool.tool(tool, "-constraint", BOMBS[bomb])
-    assert time.monotonic() - began_s < BYSTANDER_S
+    with nobody_waits(pool):
+        pool.tool(tool, "-constraint", BOMBS[bomb])
     _bystander(pool, f"{tool}-{bomb}")

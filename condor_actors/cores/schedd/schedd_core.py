@@ -33,7 +33,7 @@ from condor_actors.cores.schedd.runs.run_table import RunTable
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.cores.schedd.sets.query import sets_page
-from condor_actors.cores.schedd.shadow_host import HostChecked, HostStarted
+from condor_actors.cores.schedd.shadow_host_table import HostChecked, HostStarted
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.cores.schedd.submission import Submissions
 from condor_actors.cores.schedd.submitter_advertiser import SubmitterAdvertiser

@@ -1,8 +1,8 @@
 """The shadow hosts of a schedd: one process per owner of jobs, and a spare that is warm.
 
-Theory: what one host goes through is the table of :mod:`condor_actors.cores.schedd.shadow_host`; here is which host is
-whose.  What is to be said to an owner's host waits until there is one.  After a crash of the schedd the hosts say hello
-again with the runs that are alive in them; only what no host has is taken up by a new one.
+Theory: what one host goes through is the table of :mod:`condor_actors.cores.schedd.shadow_host_table`; here is which
+host is whose.  What is to be said to an owner's host waits until there is one.  After a crash of the schedd the hosts
+say hello again with the runs that are alive in them; only what no host has is taken up by a new one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 
 from condor_actors.cores.schedd.queue_operations import SaveHost
 from condor_actors.cores.schedd.schedd_context import ScheddContext
-from condor_actors.cores.schedd.shadow_host import (
+from condor_actors.cores.schedd.shadow_host_table import (
     IDLE_S,
     START_PATIENCE_S,
     CredentialDue,

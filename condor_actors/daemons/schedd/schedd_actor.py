@@ -22,7 +22,7 @@ from condor_actors.cores.schedd.queue_operations import SaveItems
 from condor_actors.cores.schedd.runs.job_spans import JobSpans
 from condor_actors.cores.schedd.schedd_core import AtRest, HostHello, ScheddCore, Stop
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
-from condor_actors.cores.schedd.shadow_host import (
+from condor_actors.cores.schedd.shadow_host_table import (
     AssignHost,
     CheckHost,
     EndHost,

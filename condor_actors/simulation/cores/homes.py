@@ -10,7 +10,7 @@ import attrs
 
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot
 from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
-from condor_actors.cores.schedd.shadow_host import HostStarted, StartHost
+from condor_actors.cores.schedd.shadow_host_table import HostStarted, StartHost
 from condor_actors.effects import Effect, Reply
 from condor_actors.messages.envelope import Address, Delivery, Identity
 from condor_actors.messages.run import StopRun

@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 import pytest
 
-from condor_actors.cores.schedd.shadow_host import TABLE as HOST
-from condor_actors.cores.schedd.shadow_host import HostState
+from condor_actors.cores.schedd.shadow_host_table import TABLE as HOST
+from condor_actors.cores.schedd.shadow_host_table import HostState
 from condor_actors.cores.shadow.grid_events import GridState
 from condor_actors.cores.shadow.grid_run_table import TABLE as GRID
 from condor_actors.cores.shadow.shadow_events import ShadowState

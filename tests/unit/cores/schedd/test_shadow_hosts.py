@@ -10,7 +10,7 @@ import pytest
 
 from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
-from condor_actors.cores.schedd.shadow_host import AssignHost, CheckHost, HostChecked, HostStarted, StartHost
+from condor_actors.cores.schedd.shadow_host_table import AssignHost, CheckHost, HostChecked, HostStarted, StartHost
 from condor_actors.effects import Answer, Ask, Persist, Send
 from condor_actors.messages.claim import ClaimGranted
 from condor_actors.messages.codes import JobEventType

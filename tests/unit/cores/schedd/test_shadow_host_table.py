@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from condor_actors.cores.schedd.shadow_host import (
+from condor_actors.cores.schedd.shadow_host_table import (
     AssignHost,
     EndHost,
     Host,
