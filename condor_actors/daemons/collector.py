@@ -54,7 +54,7 @@ from condor_actors.store.offline_ads import OfflineAds, OfflineAdsFile
 
 __all__ = ["Collector", "CollectorSettings", "make_daemon"]
 
-ACTOR = "collector"
+ACTOR = ROLE = "collector"
 INBOX_LIMIT = 100_000
 """Thousands of machines may speak in one moment, after a restart of the collector for instance."""
 SWEEP_S = 5.0
@@ -191,7 +191,12 @@ class Collector(Actor):
     # ---- ads
 
     def _may(self, delivery: Delivery, ad_kind: AdKind) -> bool:
-        if delivery.identity.method == "self" or self._authorize(delivery.identity, MAY_ADVERTISE[ad_kind]):
+        identity = delivery.identity
+        if ad_kind is AdKind.COLLECTOR and identity.is_machine and ROLE not in identity.roles:
+            self._refuse(delivery, "denied", f"{identity.name} may not advertise ads of kind {ad_kind.value}: its "
+                                             f"certificate has not the role {ROLE}")
+            return False
+        if identity.method == "self" or self._authorize(identity, MAY_ADVERTISE[ad_kind]):
             return True
         self._refuse(delivery, "denied", f"{delivery.identity.name} may not advertise ads of kind {ad_kind.value}: "
                                          f"it needs {MAY_ADVERTISE[ad_kind].value}")

@@ -65,7 +65,7 @@ class Enrolment:
             grant = TokenStore(self._files.tokens).redeem(message.token_id, message.secret)
             self._refuse_own_names(message.hosts)
             certificate = authority.sign_request(message.request, message.hosts, grant.roles, self._life,
-                                                 stay_s=grant.stay_s)
+                                                 stay_s=grant.stay_s, peer=peer)
         except (BadToken, BadNode, AuthorityError, ValueError) as error:
             return Refused(code="denied", text=str(error))
         return self._enrolled(authority, certificate, grant.roles)

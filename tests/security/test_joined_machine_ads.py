@@ -38,6 +38,8 @@ OF_OTHERS = [
 ]
 BY_ROLES = [
     ("startd", "SCHEDD", False), ("startd", "SUBMITTER", False), ("startd", "MASTER", False),
+    ("startd", "COLLECTOR", False), ("schedd", "COLLECTOR", False), ("startd", "NEGOTIATOR", False),
+    ("gateway", "NEGOTIATOR", False),
     ("schedd", "SLOT", False), ("schedd", "STARTD", False), ("startd", "STARTD", True), ("schedd", "SCHEDD", True),
 ]
 

@@ -213,12 +213,13 @@ class Authority:
         return str(values[0].value) if values else "pool"
 
     def sign_request(self, request: bytes, hosts: Sequence[str], roles: Sequence[str] = ROLES,
-                     life: datetime.timedelta = MACHINE_LIFE, renews: str = "", stay_s: float = 0.0) -> bytes:
+                     life: datetime.timedelta = MACHINE_LIFE, renews: str = "", stay_s: float = 0.0,
+                     peer: str = "") -> bytes:
         """A machine's certificate (PEM) for the key of a signing request.
 
         A name belongs to the machine that enrolled under it until its certificates are revoked.  That of a guest, a
-        machine that may stay for a time only, is free again when that is over; until then guests may share an address,
-        because several of them may be on one machine of a cluster.
+        machine that may stay for a time only, is free again when that is over; until then guests that have joined from
+        one place may share an address, because several of them may be on one machine of a cluster.
 
         Args:
             request: PEM; it proves that the newcomer has the key.
@@ -227,6 +228,7 @@ class Authority:
             life: of the certificate.
             renews: serial number (hex) of the machine's certificate that this one follows; empty: a newcomer.
             stay_s: of a guest: how many seconds it may stay; 0: it is none.
+            peer: the address that a newcomer speaks from.
 
         Raises:
             AuthorityError: the request is not one, a role is unknown, or a name belongs to another machine.
@@ -249,10 +251,11 @@ class Authority:
             if renews and not before:
                 raise AuthorityError("the certificate that is to be renewed is not among those that were issued")
             leaves_s = before.get("leaves_s", 0.0) if renews else stay_s and _now().timestamp() + stay_s
-            return self._sign(public, names, roles, life, renews, leaves_s)
+            origin = before.get("origin", "") if renews else peer
+            return self._sign(public, names, roles, life, renews, leaves_s, origin)
 
     def _sign(self, public: ec.EllipticCurvePublicKey, hosts: Sequence[str], roles: Sequence[str],
-              life: datetime.timedelta, renews: str, leaves_s: float) -> bytes:
+              life: datetime.timedelta, renews: str, leaves_s: float, origin: str) -> bytes:
         unknown = set(roles) - set(ROLES)
         if unknown or not hosts:
             raise AuthorityError(f"unknown role {min(unknown)!r}" if unknown else "a machine needs a host name")
@@ -283,7 +286,7 @@ class Authority:
                            critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        self._register(certificate, hosts, public, renews, leaves_s)
+        self._register(certificate, hosts, public, renews, leaves_s, origin)
         return pem(certificate)
 
     # ---- what was issued
@@ -312,7 +315,7 @@ class Authority:
         return found
 
     def _register(self, certificate: x509.Certificate, hosts: Sequence[str], public: ec.EllipticCurvePublicKey,
-                  renews: str, leaves_s: float) -> None:
+                  renews: str, leaves_s: float, origin: str) -> None:
         issued, now_s = self.issued(), _now().timestamp()
         key = x509.SubjectKeyIdentifier.from_public_key(public).digest.hex()
         line = issued[renews].get("line", renews) if renews in issued else f"{certificate.serial_number:x}"
@@ -321,14 +324,15 @@ class Authority:
             if guest_s and guest_s < now_s:
                 continue
             taken = {host for host in {name.lower() for name in entry["hosts"]} & set(hosts)
-                     if not is_loopback(host) and not (guest_s and leaves_s and is_address(host))}
+                     if not is_loopback(host) and not (guest_s and leaves_s and is_address(host)
+                                                       and entry.get("origin", origin) == origin)}
             if taken and entry["key"] != key and entry.get("line", serial) != line and not entry.get("revoked"):
                 raise AuthorityError(f"{min(taken)} belongs to the machine with certificate {serial};"
                                      f" condor_pool revoke {serial} frees the name")
         issued[f"{certificate.serial_number:x}"] = {
             "hosts": list(hosts), "machine": hosts[0], "key": key, "line": line,
             "ends_s": certificate.not_valid_after_utc.timestamp(), "issued_s": now_s,
-            **({"leaves_s": leaves_s} if leaves_s else {}),
+            **({"leaves_s": leaves_s, "origin": origin} if leaves_s else {}),
         }
         write_whole(self._register_path, json.dumps(issued, indent=1).encode(), 0o600)
 
