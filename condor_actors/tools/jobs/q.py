@@ -219,11 +219,13 @@ class Answer:
     def _totals_only(self) -> int:
         from condor_actors.tools.printing import queue_views
 
-        if self.there is None or self.question.ids or self.constraint or self.question.is_unmatchable:
+        totals = self._totals(self.me) if self.there is not None else None
+        if totals is None or self.question.ids or self.constraint or self.question.is_unmatchable:
             query = queue_views.count_by_status(self.ads(("JobStatus",)))
+        elif self.owner in ("", self.me):
+            query = dict(totals.mine if self.owner else totals.everybody)
         else:
             query = dict(self._totals(self.owner).mine)
-        totals = self._totals(self.me) if self.there is not None else None
         everybody = dict(totals.everybody) if totals is not None else query
         mine = dict(totals.mine) if totals is not None else {}
         shown_name = self.me if self.owner == self.me else ""
