@@ -39,6 +39,7 @@ struct answer {
 enum {
     HINT_MORE = 1,   /* a short transfer would mean end of file: go on with the next piece */
     HINT_STEADY = 2, /* an ordinary file of an ordinary file system: its size is true, it never waits */
+    HINT_SIGNALS = 0x100, /* a terminal of the family's sends signals: see OP_TERMINAL_SIGNALS */
     HINT_MAPPED = 0x80, /* what was read, written or cut is mapped by the family, too: see SHARE_WHERE */
 };
 
@@ -101,6 +102,7 @@ enum {
     OP_FILE_INFO = 1041,    /* fd, O_CLOEXEC or 0: what is said of it under /proc/self/fdinfo; result: a new descriptor */
     OP_GROUP = 1030,        /* GROUP_..., pid or 0: this process, group or 0: the process's, or this process's; 1: the
                              * pid is a child, not waited for; see shadow/groups.c */
+    OP_TERMINAL_SIGNALS = 1031, /* out: struct sent_signal ...; result: how many are to be sent now */
     OP_PART_WRITTEN = 1028, /* errno or 0, digest; of the first process: answered when all are written, out: struct
                              * family_image ...; of others: when all is over: 0: go on, 1: end here, -errno: go on */
 };
@@ -148,6 +150,17 @@ struct shared_place {
 /* A piece of memory that members may share: of the kernel's object with that number. */
 struct shared_piece {
     uint64_t object, offset, size;
+};
+
+/* A signal to a process, by its number where it runs. */
+struct sent_signal {
+    int32_t real_pid, number;
+};
+
+enum {
+    MOST_SENT = 512,    /* signals in one answer */
+    IN_BACKGROUND = 514 /* as an errno: the call is one by which a terminal stops who is not in its foreground; with
+                         * argument 3 it is done all the same */
 };
 
 /* Who a member is, and the children that it has not waited for. */

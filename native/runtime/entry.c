@@ -7,6 +7,7 @@
 #include "runtime/remote/control.h"
 #include "cpu.h"
 #include "runtime/memory/dirty.h"
+#include "runtime/ipc/terminals.h"
 #include "filter.h"
 #include "loader.h"
 #include "runtime/memory/memory.h"
@@ -150,6 +151,7 @@ void on_trap(int number, struct siginfo *info, void *context)
     if (!has_resume(&t))
         self->resume.number = -1;
     long result = dispatch(&t);
+    send_terminal_signals(self);
     if (t.frame_is_new)
         return;
     if (result == -RESTART_ALWAYS || result == -RESTART_UNHANDLED) {

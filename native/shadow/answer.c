@@ -174,6 +174,8 @@ static bool send_answer(struct work *w, long result)
     }
     if (!out_room(w, 0))
         return false;
+    if (s->root->due_count)
+        w->hints |= HINT_SIGNALS;
     struct answer head = {.size = (uint32_t)(w->out_used + w->bulk.size), .id = w->head.id, .hints = w->hints,
                           .result = result};
     memcpy(s->out, &head, sizeof head);

@@ -8,6 +8,7 @@
  * meanwhile.  What is not followed, or is not there yet, is done in its directory, which was looked at in that way.
  */
 #include "serve.h"
+#include "terminals/terminals.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -75,7 +76,7 @@ static bool may_use(const struct session *s, int real, enum use use)
 static bool may_reach(const struct session *s, int real, enum use use)
 {
     char path[PATH_LIMIT];
-    return name_now(real, path) && may_be_at(s, path, use);
+    return name_now(real, path) && (may_be_at(s, path, use) || terminal_is_ours(s, path));
 }
 
 /* A file that was opened by other ways than a call with its name. */
@@ -272,9 +273,10 @@ long confine(struct work *w, struct confined *before)
     }
     for (int i = 0; i < count; i++) {
         const char *path = w->head.arguments[names[i].at + 1] ? take_path(w, &at) : NULL; /* it stands behind its directory */
-        char to[PINNED_NAME + PATH_LIMIT] = "";
+        char to[PINNED_NAME + PATH_LIMIT] = "", here[PATH_LIMIT];
         if (!path)
             return -EFAULT;
+        path = terminal_path(w->session, path, here);
         if (!path[0] && rooted && !may_change(w->session, &w->head, &names[i]))
             return -EACCES;
         if (path[0]) {

@@ -1,5 +1,6 @@
 /* The host's sessions: the table of them, their threads' beginning and end, and requests to them from outside. */
 #include "shadow/sockets/sockets.h"
+#include "shadow/terminals/terminals.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -46,6 +47,7 @@ void end_family(struct session *root)
     adopted_forget(root); /* what members brought after the first one's end */
     network_end(root);
     ipc_end(root);
+    terminals_end(root);
     journal_close(root, root->state == SHADOW_EXITED && !root->task.journal_outlives);
     tell(root, SHADOW_ENDED, 0, 0, NULL);
 }

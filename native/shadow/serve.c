@@ -1,6 +1,7 @@
 /* One request: the table's calls in one general way, the others by functions of their own. */
 #define WANT_CALL_TABLE
 #include "serve.h"
+#include "terminals/terminals.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -200,6 +201,7 @@ static long serve_exit(struct work *w)
     records_forget(s); /* its parent may have waited for it before its channel ends */
     ipc_process_ended(s);
     segments_left(s);
+    terminal_process_ended(s);
     note_processor_time(s);
     tell(s, SHADOW_EXITED, ARGUMENT(0), ARGUMENT(1), NULL);
     return 0;
@@ -269,7 +271,8 @@ static long serve_path_of(struct work *w)
     if (real < 0)
         return -ENOENT;
     snprintf(link, sizeof link, "/proc/self/fd/%d", real);
-    ssize_t length = readlink(link, found, sizeof found);
+    const struct file *file = file_of(w->session, ARGUMENT(0));
+    ssize_t length = file->terminal ? (ssize_t)terminal_shown(file, found, sizeof found) : readlink(link, found, sizeof found);
     uint8_t *to = length < 0 ? NULL : out_room(w, (size_t)length);
     if (!to)
         return -ENOENT;
@@ -348,6 +351,7 @@ static long serve_operation(struct work *w)
     case OP_PART_WRITTEN: return serve_part_written(w);
     case OP_REAL_PID: return serve_real_pid(w);
     case OP_GROUP: return serve_group(w);
+    case OP_TERMINAL_SIGNALS: return serve_terminal_signals(w);
     case OP_FACTS: return serve_facts(w);
     case OP_REOPEN: return serve_reopen(w);
     case OP_FILE_INFO: return serve_file_info(w);
@@ -392,7 +396,10 @@ long serve(struct work *w)
     const struct call *call = &calls[w->head.call];
     if (call->how != HOW_REMOTE)
         return -ENOSYS;
-    long result = confine(w, &before);
+    long result;
+    if (w->head.call == __NR_openat && terminal_opens(w, &result))
+        return result;
+    result = confine(w, &before);
     if (!result)
         result = serve_call(w, call);
     confine_end(w, &before);

@@ -56,6 +56,9 @@ long serve_begin(struct work *w);
 /* groups.c */
 long serve_group(struct work *w);
 
+/* terminal_signals.c */
+long serve_terminal_signals(struct work *w);
+
 /* mapped.c */
 long serve_share(struct work *w);
 

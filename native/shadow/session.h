@@ -41,6 +41,7 @@ struct file {
     uint32_t number;  /* of a pair */
     struct socket *socket; /* NULL: it is none */
     struct inotify *inotify; /* as is this */
+    struct terminal *terminal; /* and this */
     bool memory_known;       /* atomic: whether it is a file in memory; see memory_files.c */
     struct memory_account *memory; /* NULL: it is none */
     uint64_t memory_bytes;   /* what it is counted for; the account's lock guards it */
@@ -51,7 +52,8 @@ struct file {
 enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, FILE_TIMER, FILE_TEXT, FILE_SOCKET,
        FILE_RECORDS, /* no descriptor's: the session locks records by it, see records.c */
        FILE_INOTIFY,
-       FILE_IPC /* no descriptor's: semaphores, message queues and shared memory, in a checkpoint */ };
+       FILE_IPC, /* no descriptor's: semaphores, message queues and shared memory, in a checkpoint */
+       FILE_TERMINAL };
 
 struct entry {
     struct file *file;
@@ -101,7 +103,12 @@ struct membership {
     bool executed;            /* its parent may not change its group any more */
 };
 
-enum { MOST_ENDED = 1024 };
+enum { MOST_ENDED = 1024, MOST_DUE = 64 };
+
+/* A signal of a terminal's, that nobody has sent yet: to a group, or else to a process. */
+struct due_signal {
+    int group, pid, number;
+};
 
 struct session {
     int id;
@@ -173,6 +180,9 @@ struct session {
     struct adopted *adopted;     /* files that members share, until all are back */
     struct network *network;     /* NULL: there was no socket yet */
     struct ipc *ipc;             /* NULL: nothing of System V's */
+    struct terminal *terminals;  /* of the root, as are the next two; guarded by their lock */
+    struct due_signal due[MOST_DUE];
+    atomic_uint due_count;
     atomic_uint inotifies, watches; /* of the root: what the family has of them */
     atomic_int untold;    /* of the root: events that the host has not taken yet */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */

@@ -73,7 +73,7 @@ def test_verdicts(compiled: Compile, tmp_path: Path) -> None:
     assert examine(str(tmp_path / "net")).remarks == (f"connect: {REFUSED['connect']}",)
     (tmp_path / "pty.c").write_text("int posix_openpt(); int main(){return posix_openpt(2);}")
     subprocess.run(["gcc", "-w", "-o", str(tmp_path / "pty"), str(tmp_path / "pty.c")], check=True)
-    assert examine(str(tmp_path / "pty")).remarks == ("posix_openpt: pseudo-terminals (EACCES)",)
+    assert examine(str(tmp_path / "pty")).remarks == ()
     script = tmp_path / "script"
     script.write_text("#!/usr/bin/env -S sh -e\necho on\n")
     assert examine(str(script)).runs

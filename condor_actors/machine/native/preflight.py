@@ -29,7 +29,6 @@ REFUSED = {
     "userfaultfd": "handling its own page faults (EPERM)",
     **dict.fromkeys(("pidfd_open", "pidfd_send_signal", "pidfd_spawn", "pidfd_spawnp"),
                     "processes as descriptors (ENOSYS)"),
-    **dict.fromkeys(("posix_openpt", "getpt", "openpty", "forkpty"), "pseudo-terminals (EACCES)"),
     "execveat": "programs by their descriptor (ENOSYS)",
 }
 """Functions of the C library, with what they are for and the errno that the program gets."""

@@ -3,6 +3,7 @@
 
 #include "runtime/remote/control.h"
 #include "family.h"
+#include "runtime/ipc/terminals.h"
 #include "lineage.h"
 #include "runtime/memory/memory.h"
 #include "owned.h"
@@ -282,6 +283,7 @@ void end_program(struct thread *self, int status)
     if (shared_write_all(self))
         die_of(SIGBUS); /* as the kernel ends who changes a mapping that its disk has no room for */
     ask(self, &request, NULL, 0, NULL, 0, NULL);
+    send_terminal_signals(self);
     tell_starter(CONTROL_EXITED, status);
     die(status);
 }

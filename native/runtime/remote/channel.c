@@ -29,6 +29,7 @@ enum {
 static struct lock sending;
 static struct lock reading; /* of the one thread that takes answers from the socket */
 static volatile uint32_t others_waiting ATOMIC;
+static volatile uint32_t signals_are_due ATOMIC; /* home has said so */
 static volatile uint32_t wakeups ATOMIC; /* changes when a sleeper should look again */
 
 static struct {
@@ -436,6 +437,12 @@ static long await(volatile uint32_t *state, struct trap *interruptible, const ui
     return interrupted;
 }
 
+/* Whether a terminal's signals are to be sent; the caller does that. */
+bool take_news_of_signals(void)
+{
+    return __atomic_load_n(&signals_are_due, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&signals_are_due, 0, __ATOMIC_SEQ_CST);
+}
+
 void wait_for_arrival(volatile uint32_t *state)
 {
     while (__atomic_load_n(state, __ATOMIC_ACQUIRE) == WAITER_ASKED)
@@ -471,6 +478,8 @@ static long ask_and_wait(struct thread *self, struct trap *interruptible, const 
             interruptible = NULL;
         }
     w->state = WAITER_IDLE;
+    if (w->answer.hints & HINT_SIGNALS)
+        __atomic_store_n(&signals_are_due, 1, __ATOMIC_SEQ_CST);
     if (hints)
         *hints = w->answer.hints;
     return w->result;

@@ -46,6 +46,7 @@ void defer_position(int fd, int64_t position);
 void forget_deferred_position(int fd);
 void flush_deferred(void);
 bool take_back_deferred(unsigned call, int fd);
+bool take_news_of_signals(void);
 void wait_for_arrival(volatile uint32_t *state);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "read_ahead.h"
 #include "invalidation.h"
+#include "runtime/ipc/terminals.h"
 #include "runtime/process/own_proc.h"
 #include "plan.h"
 #include "runtime/process/process.h"
@@ -121,6 +122,7 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
         return quick;
     uint64_t hints = 0;
     long failed = 0;
+    bool insists = false;
     if (offset < 0)
         begin_move(fd);
     do {
@@ -128,12 +130,16 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
         struct request request = {.call = writing ? (offset < 0 ? __NR_write : __NR_pwrite64)
                                                   : (offset < 0 ? __NR_read : __NR_pread64),
                                   .arguments = {fd, (int64_t)piece, (int64_t)piece,
-                                                offset < 0 ? 0 : offset + (int64_t)done}};
+                                                offset < 0 ? insists : offset + (int64_t)done}};
         struct vector part = {at + done, piece};
         uint64_t before = write_backs();
         long got = waiting && !done
                        ? ask_waiting(waiting, &request, &part, writing, &part, !writing, &hints)
                        : ask(self, &request, &part, writing, &part, !writing, &hints);
+        if (got == -IN_BACKGROUND && !(got = settle_background(self, writing ? SIGTTOU : SIGTTIN))) {
+            insists = true;
+            continue;
+        }
         if (got == -EPIPE) /* the shadow cannot send us the signal */
             SYSTEM(__NR_tgkill, process.real_id, self->real_id, SIGPIPE);
         if (got == -ESHUTDOWN) /* the same of a datagram socket, without a signal */
@@ -307,8 +313,7 @@ long do_ioctl(struct trap *t)
         uint32_t code;
         uint16_t in, out;
     } known[] = {
-        {TCGETS, 0, TERMINAL_BYTES}, {TCSETS, TERMINAL_BYTES, 0}, {TCSETSW, TERMINAL_BYTES, 0},
-        {TCSETSF, TERMINAL_BYTES, 0}, {TIOCGWINSZ, 0, WINDOW_BYTES}, {FIONREAD, 0, sizeof(int)},
+        {TCGETS, 0, TERMINAL_BYTES}, {TIOCGWINSZ, 0, WINDOW_BYTES}, {FIONREAD, 0, sizeof(int)},
         {FIONBIO, sizeof(int), 0}, {FIONCLEX, 0, 0}, {FIOCLEX, 0, 0}, {FICLONE, 0, 0}, {FS_IOC_GETFLAGS, 0, sizeof(long)},
         {SIOCGIFFLAGS, INTERFACE_BYTES, INTERFACE_BYTES}, {SIOCGIFADDR, INTERFACE_BYTES, INTERFACE_BYTES},
         {SIOCGIFNETMASK, INTERFACE_BYTES, INTERFACE_BYTES}, {SIOCGIFBRDADDR, INTERFACE_BYTES, INTERFACE_BYTES},
@@ -321,6 +326,10 @@ long do_ioctl(struct trap *t)
         return -ENOTTY;
     if (code == SIOCGIFCONF)
         return list_interfaces(t);
+    bool of_terminal;
+    long controlled = terminal_control(t, &of_terminal);
+    if (of_terminal)
+        return controlled;
     for (size_t i = 0; i < COUNT(known); i++)
         if (known[i].code == code) {
             struct request request = {.call = __NR_ioctl,

@@ -159,6 +159,12 @@ bool wants_signals_of_stops(void)
     return !(action_of(SIGCHLD).flags & SA_NOCLDSTOP);
 }
 
+/* Whether the program ignores signal NUMBER, or blocks it. */
+bool turns_away(struct thread *self, int number)
+{
+    return (program_mask(self) & SIGNAL_BIT(number)) || action_of(number).function == IGNORE;
+}
+
 static void deliver(struct thread *self, int number, const struct action *action, const struct siginfo *info,
                     struct ucontext *frame)
 {

@@ -12,6 +12,7 @@ extern struct lock actions_lock;
 void on_signal(int number, struct siginfo *info, void *frame);
 void die_of(int number);
 bool wants_signals_of_stops(void);
+bool turns_away(struct thread *self, int number);
 void install_actions(void) REQUIRES(one_thread);
 void reset_actions_for_exec(void) REQUIRES(one_thread);
 long wait_mask(struct trap *t, const void *user_mask, size_t size, uint64_t *mask);

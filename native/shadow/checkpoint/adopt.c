@@ -6,6 +6,7 @@
 #include "shadow/files/inotify.h"
 #include "shadow/ipc/ipc.h"
 #include "shadow/sockets/sockets.h"
+#include "shadow/terminals/terminals.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ void adopted_forget(struct session *root)
     }
     free(all);
     pthread_mutex_unlock(&adopting);
+    terminals_settled(root);
 }
 
 static bool adopted_begin(struct session *root) REQUIRES(adopting);
@@ -217,9 +219,9 @@ static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct
     struct inotify *in = d->kind == FILE_INOTIFY ? inotify_begin(s, &real) : NULL;
     if (d->kind == FILE_RECORDS)
         real = records_again(locked, d, content);
-    else if (d->kind != FILE_INOTIFY)
+    else if (d->kind != FILE_INOTIFY && d->kind != FILE_TERMINAL)
         real = reopen(s, pairs, d, path, content);
-    struct file *file = real < 0 ? NULL : file_new(real, d->flags);
+    struct file *file = d->kind == FILE_TERMINAL ? terminal_again(s, d, content) : real < 0 ? NULL : file_new(real, d->flags);
     if (!file) {
         if (in)
             inotify_end(in);

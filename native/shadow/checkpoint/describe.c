@@ -8,6 +8,7 @@
 #include "shadow/files/inotify.h"
 #include "shadow/ipc/ipc.h"
 #include "shadow/sockets/sockets.h"
+#include "shadow/terminals/terminals.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -150,6 +151,15 @@ static ssize_t watches_content(struct work *w, struct list *list, struct inotify
     return size;
 }
 
+static ssize_t terminal_content(struct list *list, struct file *file, uint8_t *to, size_t room)
+{
+    const char *why = NULL;
+    ssize_t size = terminal_described(file, to, room, &why);
+    if (why)
+        snprintf(list->why, sizeof list->why, "%.200s", why);
+    return size;
+}
+
 static ssize_t content_of(struct work *w, struct list *list, struct file *file, struct described_file *d, uint8_t *to,
                           size_t room)
 {
@@ -161,6 +171,7 @@ static ssize_t content_of(struct work *w, struct list *list, struct file *file, 
     case FILE_EVENT: d->offset = fdinfo_value(file->real, "eventfd-count:", "%llx"); return 0;
     case FILE_EPOLL: return epoll_content(list, file, to, room);
     case FILE_INOTIFY: return watches_content(w, list, file->inotify, to, room);
+    case FILE_TERMINAL: return terminal_content(list, file, to, room);
     case FILE_IPC: return ipc_described(w->session->ipc, to, room, number_in, list);
     case FILE_TIMER:
         d->offset = fdinfo_value(file->real, "clockid:", "%llu");

@@ -1,5 +1,6 @@
 /* Helpers: sessions with a copy of another one's descriptors. */
 #include "shadow/serve.h"
+#include "shadow/terminals/terminals.h"
 
 #include <sched.h>
 #include <semaphore.h>
@@ -27,6 +28,7 @@ static void *run_member(void *argument)
         serve_channel(s);
     note_processor_time(s);
     struct session *root = s->root;
+    terminal_process_ended(s);
     pthread_mutex_lock(&table_lock);
     for (struct session **place = &root->next_member; *place; place = &(*place)->next_member)
         if (*place == s) {

@@ -1,6 +1,7 @@
 /* Calls on files and descriptors that the table cannot describe. */
 #include "inotify.h"
 #include "shadow/sockets/sockets.h"
+#include "shadow/terminals/terminals.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -41,6 +42,8 @@ long serve_read(struct work *w)
         return size ? socket_read(w, file, size) : 0;
     if (file->inotify)
         return inotify_read(w, file, size);
+    if (file->terminal)
+        return terminal_read(w, file, size);
     if (!is_ready(file, POLLIN))
         return would_wait(w, file, POLLIN);
     uint8_t *to = out_room(w, size);
@@ -75,6 +78,10 @@ long serve_write(struct work *w)
         w->hints = file->socket->type == SOCK_STREAM ? HINT_MORE : 0;
         return socket_write(w, file, w->payload, size, 0);
     }
+    if (file->terminal && file->end == MASTER_END)
+        return terminal_type(w, file, size);
+    if (file->terminal && terminal_holds_back(w, file))
+        return -IN_BACKGROUND;
     if (!is_ready(file, POLLOUT))
         return would_wait(w, file, POLLOUT);
     w->hints = HINT_MORE | (file->steady ? HINT_STEADY : 0);
@@ -211,7 +218,8 @@ long serve_close_range(struct work *w)
 /* What F_GETFL tells. Here no real file waits, and of a pipe of packets both ends know that it is one. */
 long shown_flags(const struct file *file)
 {
-    const bool by_name = file->kind == FILE_PLAIN || file->kind == FILE_TEXT || file->kind == FILE_STANDARD;
+    const bool by_name =
+        file->kind == FILE_PLAIN || file->kind == FILE_TEXT || file->kind == FILE_STANDARD || file->terminal;
     int hidden = O_NONBLOCK | (file->kind == FILE_PIPE && !file->end ? O_DIRECT : 0);
     return (file->flags & ~hidden) | (file->wants_nonblocking ? O_NONBLOCK : 0) | (by_name ? SHOWN_LARGE : 0);
 }
@@ -291,18 +299,21 @@ static long put_number(struct work *w, long number)
 
 long serve_ioctl(struct work *w)
 {
-    size_t size;
+    size_t size, taken;
     struct session *s = w->session;
     struct file *file = file_of(s, ARGUMENT(0));
     unsigned long code = (unsigned long)ARGUMENT(1);
     uint8_t room[64] = {0};
     if (!file)
         return -EBADF;
-    if (!is_known_request(code, &size))
+    const bool of_terminal = file->terminal && terminal_knows(code, &taken, &size);
+    if (!of_terminal && !is_known_request(code, &size))
         return -ENOTTY;
-    if (w->head.size > sizeof room)
+    if (w->head.size > sizeof room || (of_terminal && w->head.size < taken))
         return -EINVAL;
     memcpy(room, w->payload, w->head.size);
+    if (of_terminal)
+        return terminal_ioctl(w, file, code, room);
     switch (code) {
     case FIOCLEX: s->entries[ARGUMENT(0)].closes_on_exec = true; return 0;
     case FIONCLEX: s->entries[ARGUMENT(0)].closes_on_exec = false; return 0;
@@ -331,7 +342,7 @@ long serve_ioctl(struct work *w)
     return result;
 }
 
-/* To a socket of the family's it is done by reading and writing, which is what programs do then. */
+/* To a socket or terminal of the family's it is done by reading and writing, which is what programs do then. */
 long serve_sendfile(struct work *w)
 {
     struct file *to = file_of(w->session, ARGUMENT(0)), *from = file_of(w->session, ARGUMENT(1));
@@ -341,7 +352,7 @@ long serve_sendfile(struct work *w)
     const void *start = given ? take_input(w, &at, sizeof offset) : NULL;
     if (!to || !from)
         return -EBADF;
-    if (to->socket || from->socket)
+    if (to->socket || from->socket || to->terminal || from->terminal)
         return -EINVAL;
     if (given && !start)
         return -EFAULT;

@@ -1,6 +1,7 @@
 /* Open files and the descriptors that name them. */
 #include "inotify.h"
 #include "shadow/sockets/sockets.h"
+#include "shadow/terminals/terminals.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -70,6 +71,8 @@ void file_drop(struct file *file)
     is_closing = true;
     while ((file = dying)) {
         dying = file->next_dying;
+        if (file->terminal)
+            terminal_closing(file);
         close(file->real);
         if (file->socket)
             socket_end(file->socket);

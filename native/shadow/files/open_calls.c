@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -49,16 +48,6 @@ long check_proc(int real, int flags)
     if (strncmp(name, "/proc/sysvipc/", 14) == 0) /* the machine's, and not the family's: ipcs then asks the calls */
         return -ENOENT;
     return names_own_thread(name) ? -EACCES : 0;
-}
-
-/* A pseudo-terminal would be another one after a move, without what was in it. Returns 0 or -errno. */
-static long check_terminal(int real)
-{
-    enum { MULTIPLEXER_MAJOR = 5, MULTIPLEXER_MINOR = 2 };
-    struct stat st;
-    bool is_one = fstat(real, &st) == 0 && S_ISCHR(st.st_mode) &&
-                  st.st_rdev == makedev(MULTIPLEXER_MAJOR, MULTIPLEXER_MINOR);
-    return is_one ? -EACCES : 0;
 }
 
 /* What the runtime need not ask again: struct stat and the beginning of a file that is only read. */
@@ -167,8 +156,6 @@ long serve_openat(struct work *w)
     if (real < 0)
         return real;
     long refused = flags & O_PATH ? 0 : check_proc(real, flags); /* what is opened below it comes here again */
-    if (!refused && !(flags & O_PATH))
-        refused = check_terminal(real);
     if (refused) {
         close(real);
         return refused;
