@@ -25,8 +25,9 @@ print('ready', flush=True)
 while not os.path.exists('go'):
     time.sleep(0.01)
 again = os.open(name, os.O_RDWR | os.O_NOCTTY)
-print(os.ttyname(slave) == name, os.ptsname(master) == name if hasattr(os, 'ptsname') else True, os.read(again, 100))
-print(os.stat(name).st_rdev == os.fstat(slave).st_rdev, os.access(name, os.W_OK), os.readlink(f'/proc/self/fd/{slave}') == name)
+print(os.ttyname(slave) == name, os.read(again, 100))
+print(os.stat(name).st_rdev == os.fstat(slave).st_rdev, os.access(name, os.W_OK),
+      os.readlink(f'/proc/self/fd/{slave}') == name)
 os.chmod(name, 0o600)
 """
 
@@ -73,4 +74,4 @@ def test_a_name_stays_where_the_kernel_has_another_number(confined: bool, tmp_pa
     assert chain.process.wait(DEADLINE_S) == 0, (tmp_path / "output").read_text()
     for one in taken:
         os.close(one)
-    assert (tmp_path / "output").read_text() == "ready\nTrue True b'typed\\n'\nTrue True True\n"
+    assert (tmp_path / "output").read_text() == "ready\nTrue b'typed\\n'\nTrue True True\n"
