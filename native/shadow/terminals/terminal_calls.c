@@ -200,7 +200,7 @@ static const struct {
     {TCSETS, TERMINAL_STATE_BYTES, 0}, {TCSETSW, TERMINAL_STATE_BYTES, 0}, {TCSETSF, TERMINAL_STATE_BYTES, 0},
 };
 
-/* What only terminals of the family's are asked, or what they do otherwise than others; with the bytes read and written. */
+/* What only terminals of the family's are asked, or what they do differently from others; with the bytes read and written. */
 bool terminal_knows(unsigned long code, size_t *in, size_t *out)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
