@@ -11,6 +11,7 @@ from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
 from tests.native.chain import DEADLINE_S, Chain
 from tests.native.conftest import Compile
+from tests.pool_fixture import until
 
 STEP_MS = "15"
 
@@ -43,3 +44,22 @@ def test_signals_that_wait_are_there_after_a_checkpoint(compiled: Compile, tmp_p
     assert chain.process.wait(DEADLINE_S) == 0
     assert (tmp_path / "output").read_text() == native(command)
     assert images
+
+
+@pytest.mark.parametrize("moved_before", [False, True])
+def test_signals_of_threads_that_began_after_a_move(moved_before: bool, compiled: Compile, tmp_path: Path) -> None:
+    """What the last checkpoint wanted of its threads is nothing that the next one's new threads are to do."""
+    chain = Chain([compiled("late_threads")], tmp_path, seed=7)
+    chain.start(runtime_path())
+    chain.expect(EventKind.STARTED)
+    if moved_before:
+        assert chain.moved(0)
+        chain.expect(EventKind.STARTED)
+    (tmp_path / "begin").touch()
+    until((tmp_path / "sent").exists, "the signals to be sent")
+    assert chain.moved(1)
+    chain.expect(EventKind.STARTED)
+    (tmp_path / "take").touch()
+    chain.expect(EventKind.ENDED)
+    assert (tmp_path / "output").read_text().splitlines() == [
+        "thread 0 has USR1", "thread 1 has USR1", "thread 1 has USR2", "thread 2 has USR1", "thread 2 has USR2"]

@@ -62,6 +62,7 @@ void gather_signals(struct thread *self)
     ring();
     while ((told = __atomic_load_n(&signals_told, __ATOMIC_SEQ_CST)) < others)
         wait_while(&signals_told, told);
+    __atomic_store_n(&signals_wanted, 0, __ATOMIC_SEQ_CST); /* in the image, too: it is no word to threads that begin later */
 }
 
 /* The coordinator says that threads live again, not they themselves: one that has not woken yet must not look
@@ -71,7 +72,6 @@ void release_others(uint32_t phase)
     for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++)
         if (thread_at(slot)->state == THREAD_PARKED)
             thread_at(slot)->state = THREAD_LIVE;
-    __atomic_store_n(&signals_wanted, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&checkpoint_phase, phase + 2, __ATOMIC_SEQ_CST);
     ring();
 }
