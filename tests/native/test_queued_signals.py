@@ -9,7 +9,7 @@ import pytest
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
-from tests.native.chain import DEADLINE_S, Chain
+from tests.native.chain import DEADLINE_S, Chain, moved_life
 from tests.native.conftest import Compile
 from tests.pool_fixture import until
 
@@ -49,17 +49,33 @@ def test_signals_that_wait_are_there_after_a_checkpoint(compiled: Compile, tmp_p
 @pytest.mark.parametrize("moved_before", [False, True])
 def test_signals_of_threads_that_began_after_a_move(moved_before: bool, compiled: Compile, tmp_path: Path) -> None:
     """What the last checkpoint wanted of its threads is nothing that the next one's new threads are to do."""
-    chain = Chain([compiled("late_threads")], tmp_path, seed=7)
+    assert moved_when_sent("late_threads", compiled, tmp_path, moved_before) == [
+        "thread 0 has USR1", "thread 1 has USR1", "thread 1 has USR2", "thread 2 has USR1", "thread 2 has USR2"]
+
+
+def test_an_interval_timer_goes_on_whose_signal_waits(compiled: Compile, tmp_path: Path) -> None:
+    """The kernel has such a timer rest until its signal is taken; the one of the image does not rest for ever."""
+    assert moved_when_sent("held_alarms", compiled, tmp_path, False) == ["1"] * 5
+
+
+def test_a_child_that_died_late_has_told_of_it(compiled: Compile, tmp_path: Path) -> None:
+    """It may end while its parent's signals have been looked at already, and be one of the image's dead."""
+    life = moved_life([compiled("slow_deaths"), "40"], tmp_path, seed=9, links=30, pause_s=0.004)
+    assert (life.status, life.output) == (0, b"0 lost\n")
+
+
+def moved_when_sent(program: str, compiled: Compile, folder: Path, moved_before: bool) -> list[str]:
+    """What a program prints that is moved while its signals wait; MOVED_BEFORE: and once before it has sent them."""
+    chain = Chain([compiled(program)], folder, seed=7)
     chain.start(runtime_path())
     chain.expect(EventKind.STARTED)
     if moved_before:
         assert chain.moved(0)
         chain.expect(EventKind.STARTED)
-    (tmp_path / "begin").touch()
-    until((tmp_path / "sent").exists, "the signals to be sent")
+    (folder / "begin").touch()
+    until((folder / "sent").exists, "the signals to be sent")
     assert chain.moved(1)
     chain.expect(EventKind.STARTED)
-    (tmp_path / "take").touch()
+    (folder / "take").touch()
     chain.expect(EventKind.ENDED)
-    assert (tmp_path / "output").read_text().splitlines() == [
-        "thread 0 has USR1", "thread 1 has USR1", "thread 1 has USR2", "thread 2 has USR1", "thread 2 has USR2"]
+    return (folder / "output").read_text().splitlines()

@@ -142,14 +142,15 @@ void write_with_family(struct thread *self, bool first)
     lock(&passed_fd_lock);
     if (!broker_lists())
         failed = -EPERM;
-    if (!failed && !all_signals_taken())
-        failed = -E2BIG;
     if (!failed)
         failed = describe_files(self);
     if (!failed)
         failed = plan_image(m, self, &mappings);
     if (!failed)
         failed = lineage_list(m);
+    take_signals(self, true); /* of children that have died since, and are listed as dead */
+    if (!failed && !all_signals_taken())
+        failed = -E2BIG;
     long told = first ? write_as_first(self, m, mappings, failed) : write_as_member(self, m, mappings, failed);
     unlock(&passed_fd_lock);
     if (!first && told == 1)

@@ -339,8 +339,14 @@ static int64_t saved_at_ns GUARDED_BY(one_thread);
 void save_timers(void)
 {
     saved_at_ns = monotonic_ns();
-    for (int i = 0; i < INTERVAL_TIMERS; i++)
-        SYSTEM(__NR_getitimer, i, &saved_intervals[i]);
+    for (int i = 0; i < INTERVAL_TIMERS; i++) {
+        struct interval_timer *timer = &saved_intervals[i];
+        SYSTEM(__NR_getitimer, i, timer);
+        if (!timer->left_s && !timer->left_us) { /* it rests until its signal, which waits, is taken */
+            timer->left_s = timer->every_s;
+            timer->left_us = timer->every_us;
+        }
+    }
     lock(&timers_lock);
     for (size_t i = 0; i < TIMERS; i++)
         if (timers[i].used)
