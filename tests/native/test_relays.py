@@ -35,7 +35,7 @@ class Channel:
     """A numbered channel, the end of it that a process has, and what was heard of it."""
 
     def __init__(self, relays: NativeRelays) -> None:
-        self.own, theirs = socket.socketpair()
+        self.own, theirs = pair()
         self.own.settimeout(PATIENCE_S)
         self.ended: list[str] = []
         self.lost = 0
@@ -52,16 +52,28 @@ class Channel:
             self._relays.doRead()
 
 
+MADE: list[socket.socket] = []
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Return two sockets that are joined, and are closed when the test is over."""
+    both = socket.socketpair()
+    MADE.extend(both)
+    return both
+
+
 @pytest.fixture
-def relays() -> NativeRelays:
-    """Return relays of nobody's reactor."""
-    return NativeRelays(Reactor())
+def relays() -> Iterator[NativeRelays]:
+    """Yield relays of nobody's reactor."""
+    yield NativeRelays(Reactor())
+    while MADE:
+        MADE.pop().close()
 
 
 def connect(home: Channel, far: Channel) -> tuple[socket.socket, socket.socket]:
     """Return the two ends that face each other of what both channels have as their connections."""
-    to_home, homes = socket.socketpair()
-    to_far, fars = socket.socketpair()
+    to_home, homes = pair()
+    to_far, fars = pair()
     at_home, at_far = home.relay.detach(), far.relay.detach()
     assert at_home is not None
     assert at_far is not None
@@ -73,7 +85,7 @@ def connect(home: Channel, far: Channel) -> tuple[socket.socket, socket.socket]:
 def joined(relays: NativeRelays) -> tuple[Channel, Channel]:
     """Return two channels with one connection."""
     home, far = Channel(relays), Channel(relays)
-    one, other = socket.socketpair()
+    one, other = pair()
     assert far.relay.attach(other, 0, listens=True)
     assert home.relay.attach(one, 0, listens=False)
     return home, far
@@ -163,7 +175,7 @@ def pass_all(ends: tuple[socket.socket, socket.socket]) -> None:
 
 def test_who_listens_says_nothing_before_the_other_end_has(relays: NativeRelays) -> None:
     far = Channel(relays)
-    one, other = socket.socketpair()
+    one, other = pair()
     one.settimeout(PATIENCE_S)
     far.own.sendall(b"early")
     assert far.relay.attach(other, 0, listens=True)
@@ -201,7 +213,7 @@ def test_what_does_not_arrive_is_bounded(relays: NativeRelays) -> None:
 ])
 def test_a_hostile_end_ends_the_channel_and_nothing_else(relays: NativeRelays, said: bytes, why: str) -> None:
     victim, (home, far) = Channel(relays), joined(relays)
-    one, other = socket.socketpair()
+    one, other = pair()
     victim.own.sendall(b"abc")
     assert victim.relay.attach(other, 0, listens=False)
     one.settimeout(PATIENCE_S)
@@ -224,7 +236,7 @@ def test_a_hostile_end_ends_the_channel_and_nothing_else(relays: NativeRelays, s
 @pytest.mark.parametrize("arrived", [4, 2**63 - 1])
 def test_a_connection_whose_end_has_what_cannot_be_is_not_taken(relays: NativeRelays, arrived: int) -> None:
     home = Channel(relays)
-    one, other = socket.socketpair()
+    one, other = pair()
     assert not home.relay.attach(other, arrived, listens=False)
     assert one.recv(1) == b""
     one.close()
@@ -238,7 +250,9 @@ def connection() -> tuple[socket.socket, socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         there = socket.create_connection(listening.getsockname())
         there.settimeout(PATIENCE_S)
-        return there, listening.accept()[0]
+        here = listening.accept()[0]
+        MADE.extend((here, there))
+        return there, here
 
 
 def test_a_half_close_is_passed_on_after_what_came_before_and_answers_go_back(relays: NativeRelays) -> None:
