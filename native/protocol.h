@@ -64,8 +64,8 @@ enum {
     OP_HELLO = 1000,       /* in: struct hello; out: struct start, strings */
     OP_CANCEL = 1001,      /* argument 0: id of a waiting request; no answer of its own */
     OP_EXIT = 1002,        /* argument 0: status */
-    OP_POLL = 1003,        /* pollfds in and out; argument 1: timeout in ns, -1 none */
-    OP_EPOLL_WAIT = 1004,  /* descriptor, most events, timeout in ns; out: events */
+    OP_POLL = 1003,        /* pollfds in and out; argument 1: timeout in ns, -1 none; 2: signals that wait, a bit each */
+    OP_EPOLL_WAIT = 1004,  /* descriptor, most events, timeout in ns, signals that wait; out: events */
     OP_TEXT = 1005,        /* in: the content of a synthetic file; result: a new descriptor */
     OP_DESCRIBE = 1006,    /* out: the blob that describes all open files; argument 0: capacity */
     OP_ADOPT = 1007,       /* in: such a blob, after a restart; argument 0: how many processes come back, 0: one; of this
@@ -102,6 +102,7 @@ enum {
     OP_FILE_INFO = 1041,    /* fd, O_CLOEXEC or 0: what is said of it under /proc/self/fdinfo; result: a new descriptor */
     OP_GROUP = 1030,        /* GROUP_..., pid or 0: this process, group or 0: the process's, or this process's; 1: the
                              * pid is a child, not waited for; see shadow/groups.c */
+    OP_SIGNALS = 1032,          /* fd, of signals; result: 1: it does not wait; out: which, a bit each */
     OP_TERMINAL_SIGNALS = 1031, /* out: struct sent_signal ...; result: how many are to be sent now */
     OP_PART_WRITTEN = 1028, /* errno or 0, digest; of the first process: answered when all are written, out: struct
                              * family_image ...; of others: when all is over: 0: go on, 1: end here, -errno: go on */
@@ -159,6 +160,7 @@ struct sent_signal {
 
 enum {
     MOST_SENT = 512,    /* signals in one answer */
+    READS_SIGNALS = 515, /* as an errno: of a descriptor of signals: the runtime reads them itself */
     IN_BACKGROUND = 514 /* as an errno: the call is one by which a terminal stops who is not in its foreground; with
                          * argument 3 it is done all the same */
 };

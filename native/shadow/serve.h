@@ -37,6 +37,11 @@ long serve_lock(struct work *w, struct file *file, int command);
 /* pipe_calls.c */
 uint32_t new_pair_number(void);
 
+/* signal_files.c */
+bool signals_wait(const struct file *file, uint64_t waiting);
+void signals_show(struct session *s, uint64_t waiting);
+long serve_signals(struct work *w);
+
 /* plan.c */
 long serve_take(struct work *w);
 long serve_plan_end(struct work *w);

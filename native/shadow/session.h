@@ -42,6 +42,7 @@ struct file {
     struct socket *socket; /* NULL: it is none */
     struct inotify *inotify; /* as is this */
     struct terminal *terminal; /* and this */
+    atomic_ullong signals;     /* of a descriptor of signals: which, a bit each */
     bool memory_known;       /* atomic: whether it is a file in memory; see memory_files.c */
     struct memory_account *memory; /* NULL: it is none */
     uint64_t memory_bytes;   /* what it is counted for; the account's lock guards it */
@@ -53,7 +54,7 @@ enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, 
        FILE_RECORDS, /* no descriptor's: the session locks records by it, see records.c */
        FILE_INOTIFY,
        FILE_IPC, /* no descriptor's: semaphores, message queues and shared memory, in a checkpoint */
-       FILE_TERMINAL };
+       FILE_TERMINAL, FILE_SIGNALS };
 
 struct entry {
     struct file *file;

@@ -22,7 +22,6 @@ REFUSED = {
     "mq_open": "message queues (ENOSYS)",
     **dict.fromkeys(("ptrace", "process_vm_readv"), "looking into other processes (EPERM)"),
     "fanotify_init": "watching whole file systems (EPERM)",
-    "signalfd": "signals as descriptors (ENOSYS)",
     "io_setup": "asynchronous kernel I/O (ENOSYS)",
     "io_uring_setup": "asynchronous kernel I/O (ENOSYS)",
     **dict.fromkeys(("mount", "chroot", "unshare", "setns", "sethostname"), "administration (EPERM)"),

@@ -34,6 +34,7 @@ struct thread {
     bool restore_mask;           /* as sigsuspend: the mask to put into the next frame */
     uint64_t mask_to_restore;
     uint32_t signalled;
+    uint64_t let_through;         /* signals that the program blocks, while it waits for descriptors of them */
     struct sigaltstack alternate; /* the program's own */
     struct ucontext *frame;       /* of the trap or signal that is being served */
     struct {                      /* a timed call that is to be continued */

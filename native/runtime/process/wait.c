@@ -4,6 +4,7 @@
 
 #include "runtime/remote/channel.h"
 #include "runtime/remote/remote.h"
+#include "runtime/signals/signal_reads.h"
 #include "runtime/signals/signals.h"
 #include "runtime/text.h"
 #include "runtime/user.h"
@@ -23,11 +24,13 @@ static long wait_for(struct trap *t, struct request *request, int at, int64_t ti
     int64_t end = timeout_ns < 0 ? INT64_MAX : wait_end(t, timeout_ns);
     int64_t left = timeout_ns < 0 ? FOREVER : end - monotonic_ns();
     request->arguments[at] = timeout_ns >= 0 && left < 0 ? 0 : left;
+    request->arguments[at + 1] = (int64_t)(waiting_signals() & mask);
     uint64_t before = t->frame->uc_sigmask;
-    t->frame->uc_sigmask = mask;
+    t->frame->uc_sigmask = let_through(t->self, mask);
     long result = timeout_ns == 0 ? ask(t->self, request, in, in_count, out, 1, NULL)
                                   : ask_waiting(t, request, in, in_count, out, 1, NULL);
     t->frame->uc_sigmask = before;
+    t->self->let_through = 0;
     if (result != -RESTART_ALWAYS)
         return result;
     remember_wait(t, end);

@@ -10,6 +10,7 @@
 #include "runtime/process/own_proc.h"
 #include "plan.h"
 #include "runtime/process/process.h"
+#include "runtime/signals/signal_reads.h"
 #include "runtime/memory/shared_transfer.h"
 #include "runtime/user.h"
 
@@ -139,6 +140,12 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
         if (got == -IN_BACKGROUND && !(got = settle_background(self, writing ? SIGTTOU : SIGTTIN))) {
             insists = true;
             continue;
+        }
+        if (got == -READS_SIGNALS) {
+            got = read_signals(self, waiting, fd, at, size);
+            failed = got < 0 ? got : 0;
+            done = got > 0 ? (size_t)got : 0;
+            break;
         }
         if (got == -EPIPE) /* the shadow cannot send us the signal */
             SYSTEM(__NR_tgkill, process.real_id, self->real_id, SIGPIPE);

@@ -14,6 +14,7 @@
 #include "runtime/process/owned.h"
 #include "pending.h"
 #include "runtime/process/process.h"
+#include "signal_reads.h"
 #include "stops.h"
 #include "runtime/text.h"
 #include "runtime/process/time.h"
@@ -74,6 +75,8 @@ static void apply(int number)
         set_kernel_action(number, on_signal, SA_RESTART);
     else if (a->function == DEFAULT && is_terminal_stop(number))
         set_kernel_action(number, on_signal, SA_RESTART);
+    else if (is_watched(number) && !(a->function == IGNORE && number == SIGCHLD)) /* which then reaps children */
+        set_kernel_action(number, on_signal, a->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT));
     else if (a->function == DEFAULT || a->function == IGNORE)
         set_kernel_action(number, a->function, a->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
     else
@@ -85,6 +88,16 @@ void install_actions(void)
     lock(&actions_lock);
     for (int number = 1; number <= SIGNAL_COUNT; number++)
         if (number != SIGKILL && number != SIGSTOP)
+            apply(number);
+    unlock(&actions_lock);
+}
+
+/* There are descriptors of more signals than before. */
+void watch_actions(void)
+{
+    lock(&actions_lock);
+    for (int number = 1; number <= SIGNAL_COUNT; number++)
+        if (is_watched(number))
             apply(number);
     unlock(&actions_lock);
 }
@@ -218,11 +231,18 @@ static void postpone(struct thread *self, int number, struct siginfo *info, stru
     if (!in_interruptible_call(frame))
         fault_in_runtime(frame);
     struct action action = action_of(number);
-    if (number == CHECKPOINT_SIGNAL || action.function == DEFAULT) /* nothing that the program has to do with */
+    const bool watches = self->let_through & SIGNAL_BIT(number); /* the call is done again, and knows of it then */
+    if (watches || number == CHECKPOINT_SIGNAL || action.function == DEFAULT) /* nothing that the program has to do with */
         self->signalled |= SIGNALLED_CHECKPOINT;
     else
         self->signalled |= action.flags & SA_RESTART ? SIGNALLED_RESTART : SIGNALLED_PLAIN;
-    SYSTEM(__NR_rt_tgsigqueueinfo, process.real_id, self->real_id, number, info);
+    if (!watches || SYSTEM(__NR_rt_sigqueueinfo, process.real_id, number, info) < 0) /* else for any thread, as before */
+        SYSTEM(__NR_rt_tgsigqueueinfo, process.real_id, self->real_id, number, info);
+}
+
+static bool ends_nobody(int number)
+{
+    return number == SIGCHLD || number == SIGCONT || number == SIGURG || number == SIGWINCH;
 }
 
 /* A handler is about to run where a call is to be done again that a checkpoint or a stop has interrupted: to the program,
@@ -261,7 +281,7 @@ void on_signal(int number, struct siginfo *info, void *context)
     bool sent_while_blocked = info->si_code <= 0 && (self->hidden_mask & SIGNAL_BIT(number));
     struct action action = sent_while_blocked ? action_of(number) : take_action(number);
     void *function = action.function;
-    if (function == IGNORE && info->si_code <= 0)
+    if ((function == IGNORE && (info->si_code <= 0 || is_watched(number))) || (function == DEFAULT && ends_nobody(number)))
         return;
     if (function == DEFAULT && is_terminal_stop(number)) {
         if (has_job_control(self)) {

@@ -11,6 +11,7 @@
 extern struct lock actions_lock;
 void on_signal(int number, struct siginfo *info, void *frame);
 void die_of(int number);
+void watch_actions(void);
 bool wants_signals_of_stops(void);
 bool turns_away(struct thread *self, int number);
 void install_actions(void) REQUIRES(one_thread);

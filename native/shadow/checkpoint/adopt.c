@@ -180,6 +180,7 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
         return eventfd((unsigned)d->offset, EFD_CLOEXEC | EFD_NONBLOCK | (d->flags & EFD_SEMAPHORE));
     case FILE_EPOLL: return epoll_create1(EPOLL_CLOEXEC);
     case FILE_IPC: return eventfd(0, EFD_CLOEXEC);
+    case FILE_SIGNALS: return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     case FILE_TIMER:
         real = timerfd_create((int)d->offset, TFD_CLOEXEC | TFD_NONBLOCK);
         if (real >= 0 && d->content_size == sizeof setting) {
@@ -234,6 +235,7 @@ static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct
     file->kind = d->kind;
     file->end = d->end;
     file->inotify = in;
+    file->signals = d->kind == FILE_SIGNALS ? (uint64_t)d->offset : 0;
     if (d->kind == FILE_SOCKET || d->kind == FILE_PAIR) {
         struct socket *socket = d->kind == FILE_PAIR ? older_pair(s, pairs, d) : socket_again(w, pairs, d, path, content);
         if (!socket) {

@@ -44,6 +44,8 @@ long serve_read(struct work *w)
         return inotify_read(w, file, size);
     if (file->terminal)
         return terminal_read(w, file, size);
+    if (file->kind == FILE_SIGNALS)
+        return -READS_SIGNALS;
     if (!is_ready(file, POLLIN))
         return would_wait(w, file, POLLIN);
     uint8_t *to = out_room(w, size);
@@ -74,6 +76,8 @@ long serve_write(struct work *w)
         return -EINVAL;
     if (file->inotify)
         return -EBADF;
+    if (file->kind == FILE_SIGNALS)
+        return -EINVAL;
     if (file->socket) {
         w->hints = file->socket->type == SOCK_STREAM ? HINT_MORE : 0;
         return socket_write(w, file, w->payload, size, 0);
