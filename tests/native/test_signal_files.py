@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .chain import Chain
-from .conftest import Compile
+from tests.native.chain import Chain
+from tests.native.conftest import Compile
 
 
 @pytest.mark.parametrize(("rest_ms", "links", "pause_s"), [(5, 0, 0.0), (120, 8, 0.15), (60, 12, 0.02)])

@@ -11,9 +11,8 @@ import pytest
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
-
-from .chain import DEADLINE_S, Chain
-from .conftest import Compile
+from tests.native.chain import DEADLINE_S, Chain
+from tests.native.conftest import Compile
 
 SHELL = Path(__file__).parent / "programs" / "shell_on_terminal.py"
 NAMES = """

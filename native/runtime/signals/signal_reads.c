@@ -1,9 +1,9 @@
 /* Descriptors of signals (signalfd).
  *
- * Which signals one is of, home knows; what it reads is taken from the kernel here.  Whoever waits for descriptors tells home
- * which signals wait, so that home can say whether such a descriptor has something.  During that wait the signals that the
- * program blocks and has such descriptors for are let through: one that comes ends the wait, is sent again (signals.c), and
- * the call is done again from its beginning.
+ * Which signals one is of, home knows; what it reads is taken from the kernel here.  A thread that waits for descriptors
+ * tells home which signals wait, so that home can say whether such a descriptor has something.  During that wait the signals
+ * that the program blocks and has such descriptors for are let through: one that comes ends the wait, is sent again
+ * (signals.c), and the call is done again from its beginning.
  */
 #include "signal_reads.h"
 
