@@ -186,7 +186,7 @@ int reopen_end(struct pairs *pairs, const struct described_file *d, const uint8_
         return -1;
     int other = d->kind == FILE_PIPE ? pair->real[1] : pair->real[!d->end];
     long failed = pair->filled[d->end] ? 0 : fill_pipe(other, d, content);
-    pair->filled[d->end] = true;
+    pair->filled[d->end] = !failed;
     if (!failed && d->kind != FILE_PIPE && (d->offset & HEARS_NO_MORE) && shutdown(own, SHUT_RD) < 0)
         failed = -errno;
     if (!failed)
