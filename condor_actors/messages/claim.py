@@ -323,7 +323,7 @@ class ClaimActivity:
 
     ``activity`` is ``busy``, ``idle`` (ready for the next activation), ``suspended`` or ``closed`` (the claim is closed
     and nothing of it is left).  ``job_id`` and usage are those of the current or last run; ``by_user``: its user wants
-    it to stand still; ``begun``: how many runs began since the last report, of short ones many.
+    it to stand still; ``begun``: the jobs of which runs began since the last report, of short ones many.
     """
 
     KIND: ClassVar[str] = "condor.claim.ClaimActivity"
@@ -337,4 +337,4 @@ class ClaimActivity:
     cpu_s: float = 0.0
     memory_mib: int = 0
     disk_kib: int = 0
-    begun: int = 0
+    begun: tuple[str, ...] = ()

@@ -128,16 +128,18 @@ class StarterReports:
             return
         held = slot.claim
         held.cpu_s, held.memory_mib, held.disk_kib = message.cpu_s, message.memory_mib, message.disk_kib
-        held.jobs += message.begun
-        if message.activity in ("busy", "suspended"):
-            if held.job_id and message.job_id != held.job_id:  # one report of an end and the next start
+        held.jobs += len(message.begun)
+        running = message.job_id if message.activity in ("busy", "suspended") else ""
+        passed = [job for job in message.begun if job != running]
+        if running:
+            if held.job_id and running != held.job_id:  # one report of an end and the next start
                 self._finished(slot, held)
-                if slot.claim is not held:
-                    return
-            if message.job_id != held.job_id:
-                self._turn.do(job_note(message.job_id, "begins", f"begins on {slot.name} ({held.record.submitter} of "
-                                                                 f"{held.record.schedd_name})"))
-                held.job_id, held.job_began_s, held.checkpoint_s = message.job_id, self._turn.now_s, 0.0
+            self._passed(slot, held, passed)
+            if slot.claim is not held:
+                return
+            if running != held.job_id:
+                self._begins(slot, held, running)
+                held.job_id, held.job_began_s, held.checkpoint_s = running, self._turn.now_s, 0.0
                 if message.job_ad:
                     held.job_ad = message.job_ad
                     slot.job = ClassAd.from_bytes(message.job_ad)
@@ -147,15 +149,29 @@ class StarterReports:
                 self._controller.apply(slot, op.UserSuspended(message.by_user))
         elif message.activity == "idle":
             self._finished(slot, held)
+            self._passed(slot, held, passed)
             self._joining.came_free(held.claim_id)
         elif message.activity == "closed":
             self._controller.apply(slot, op.ClaimCleared())
         self._publisher.changed(slot)
 
+    def _begins(self, slot: Slot, held: Claim, job: str) -> None:
+        self._turn.do(job_note(job, "begins", f"begins on {slot.name} ({held.record.submitter} of "
+                                              f"{held.record.schedd_name})"))
+
+    def _leaves(self, slot: Slot, job: str) -> None:
+        self._turn.do(job_note(job, "leaves", f"has left {slot.name}"))
+
+    def _passed(self, slot: Slot, held: Claim, jobs: list[str]) -> None:
+        """These began and ended between two reports."""
+        for job in jobs:
+            self._begins(slot, held, job)
+            self._leaves(slot, job)
+
     def _finished(self, slot: Slot, held: Claim) -> None:
         """Nothing runs on a claim any more."""
         if held.job_id:
-            self._turn.do(job_note(held.job_id, "leaves", f"has left {slot.name}"))
+            self._leaves(slot, held.job_id)
         held.job_id = ""
         self._leases.idle(held)
         self._controller.apply(slot, op.RunFinished())

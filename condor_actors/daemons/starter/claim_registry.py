@@ -63,7 +63,7 @@ KILL_AGAIN_S = 0.2
 TELL_S = 0.02
 """How late the startd may hear of what runs on a claim, where it has not heard of any for :data:`TELL_PACE_S`."""
 TELL_PACE_S = 0.2
-"""How far apart reports to the startd are: of many short runs it hears the last, and how many there were."""
+"""How far apart reports to the startd are: of many short runs it hears the last, and of which jobs the others were."""
 FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim, LowerClaim, SayHello)
 HELLO_TIMEOUT_S = 20.0
 CRASHED = "its turn raised an error"
@@ -80,7 +80,8 @@ class ActiveClaim:
         cgroup: the processes of its runs.
         run_id: the run that is active on it; empty: none.
         closing: the startd wants it back, asked_s: since when; frozen: the startd had its run suspended.
-        report: what its run said last; begun: how many runs began since the startd was told.
+        report: what its run said last; begun: the jobs of which runs began since the startd was
+            told.
         told: the last activity told to the startd, whose job_id; limits_told: the log has what its runs are held to.
     """
 
@@ -103,7 +104,7 @@ class ActiveClaim:
     asked_s: float = 0.0
     frozen: bool = False
     report: RunActivity | None = None
-    begun: int = 0
+    begun: tuple[str, ...] = ()
     told: str = ""
     limits_told: bool = False
 
@@ -325,12 +326,13 @@ class StarterHost(Actor):
         for claim in [self.claims[claim_id] for claim_id in self.claims if claim_id in dirty]:
             report = claim.report or RunActivity(run_id="", activity="idle")
             usage = report.usage
+            untold = claim.begun[-1:] if claim.run_id and claim.report is None else ()  # it has not said how it is
             self.context.tell(self.edges.startd, ClaimActivity(
                 claim_id=claim.claim_id, activity=report.activity, job_id=report.job_id,
                 job_ad=report.job_ad if report.job_id != claim.told else b"", by_user=report.by_user,
                 cpu_s=usage.user_cpu_s + usage.system_cpu_s, memory_mib=usage.memory_kib // 1024,
-                disk_kib=usage.disk_kib, begun=claim.begun))
-            claim.told, claim.begun = report.job_id, 0
+                disk_kib=usage.disk_kib, begun=claim.begun[:len(claim.begun) - len(untold)]))
+            claim.told, claim.begun = report.job_id, untold
 
     # ---- shadows
 
@@ -363,7 +365,7 @@ class StarterHost(Actor):
             held.release()
             self.context.log.failure("run {run} cannot be begun", failure=Failure(), run=message.run_id)
             return refuse("internal", "an error of the starter host")
-        claim.run_id, claim.report, claim.begun = message.run_id, None, claim.begun + 1
+        claim.run_id, claim.report, claim.begun = message.run_id, None, (*claim.begun, starter.spec.job_id)
         self.context.spawn(f"starter/{message.run_id}", lambda: starter, restart="temporary", survives=True)
         return None
 

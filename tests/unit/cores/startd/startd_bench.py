@@ -92,9 +92,10 @@ class Startd:
         assert isinstance(granted, ClaimGranted), granted
         return granted
 
-    def busy(self, claim: ClaimGranted, job_id: str = "1.0", begun: int = 1) -> None:
+    def busy(self, claim: ClaimGranted, job_id: str = "1.0", before: tuple[str, ...] = ()) -> None:
+        """A run of a job has begun, and runs of others BEFORE it have begun and ended."""
         self.hear(ClaimActivity(claim_id=claim.claim_id, activity="busy", job_id=job_id, job_ad=JOB.encode(),
-                                begun=begun), STARTER)
+                                begun=(*before, job_id)), STARTER)
 
     def closed(self, claim: ClaimGranted) -> None:
         self.hear(ClaimActivity(claim_id=claim.claim_id, activity="closed"), STARTER)

@@ -67,9 +67,10 @@ def test_an_end_and_the_next_start_may_be_one_report() -> None:
     granted = startd.claim()
     startd.busy(granted, "1.0")
     startd.tell(Observed(total_load=0.0, own_load=0.0), later_s=5.0)
-    startd.busy(granted, "2.0", begun=3)  # of two others the startd hears no more than that there were any
+    startd.busy(granted, "2.0", before=("1.1", "1.2"))
     texts = [effect.text for effect in startd.out if isinstance(effect, Note)]
-    assert [any(word in text for text in texts) for word in ("has left slot1", "begins on slot1")] == [True, True]
+    told = [" ".join(text.split()[:2]) for text in texts if "slot1" in text]
+    assert told == ["1.0: has", "1.1: begins", "1.1: has", "1.2: begins", "1.2: has", "2.0: begins"]
     held = startd.slot().claim
     assert (startd.place(), held.job_id, held.jobs, held.job_began_s) == (op.BUSY, "2.0", 4, startd.now_s)
     startd.hear(Drain(how="graceful"))
@@ -77,6 +78,16 @@ def test_an_end_and_the_next_start_may_be_one_report() -> None:
     startd.busy(granted, "3.0")  # begun before the schedd knew
     assert startd.place() == op.KILLING
     assert [type(message) for message in startd.sent(STARTER)] == [CloseClaim]
+
+
+def test_a_job_that_began_and_ended_between_two_reports_is_told_of() -> None:
+    startd = Startd(num_slots=1)
+    granted = startd.claim()
+    startd.hear(ClaimActivity(claim_id=granted.claim_id, activity="idle", begun=("1.0",)), STARTER)
+    texts = [effect.text for effect in startd.out if isinstance(effect, Note)]
+    assert [" ".join(text.split()[:2]) for text in texts if "slot1" in text] == ["1.0: begins", "1.0: has"]
+    held = startd.slot().claim
+    assert (startd.place(), held.job_id, held.jobs) == (op.CLAIMED, "", 1)
 
 
 def test_slots_that_do_not_mind_the_keyboard_look_idle_longer() -> None:
