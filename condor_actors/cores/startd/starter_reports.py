@@ -152,6 +152,9 @@ class StarterReports:
             self._passed(slot, held, passed)
             self._joining.came_free(held.claim_id)
         elif message.activity == "closed":
+            if held.job_id:
+                self._leaves(slot, held.job_id)
+            self._passed(slot, held, passed)
             self._controller.apply(slot, op.ClaimCleared())
         self._publisher.changed(slot)
 

@@ -135,6 +135,7 @@ class StarterHost(Actor):
         self.edges = edges
         self.claims = claims
         self._dirty: set[str] = set()
+        self._idle: set[str] = set()
         self._told_s = -TELL_PACE_S
         self._startd_up = False
 
@@ -209,7 +210,9 @@ class StarterHost(Actor):
             self._end_all_runs()
 
     def _timer(self, key: Any) -> None:
-        if key == "tell":
+        if key == "tell-idle":
+            self._tell_idle()
+        elif key == "tell":
             self._tell_startd()
         elif key == "hello" and self._startd_up:
             self._hello()
@@ -293,7 +296,8 @@ class StarterHost(Actor):
             claim.cgroup.remove()
         self.claims.pop(claim.claim_id, None)
         self._dirty.discard(claim.claim_id)
-        self.context.tell(self.edges.startd, ClaimActivity(claim_id=claim.claim_id, activity="closed"))
+        self.context.tell(self.edges.startd, ClaimActivity(claim_id=claim.claim_id, activity="closed",
+                                                           begun=claim.begun))
 
     def _suspend(self, message: SuspendClaim | ContinueClaim) -> None:
         claim = self.claims.get(message.claim_id)
@@ -318,12 +322,28 @@ class StarterHost(Actor):
             self.context.set_timer("tell", max(TELL_S, min(paced_s, TELL_PACE_S)))
         self._dirty.add(claim_id)
 
+    def _mark_idle(self, claim_id: str) -> None:
+        """Tell the startd soon, where no other run begins: its machine may be somebody else's then."""
+        self._mark(claim_id)
+        if not self._idle:
+            self.context.set_timer("tell-idle", TELL_S)
+        self._idle.add(claim_id)
+
+    def _tell_idle(self) -> None:
+        marked, self._idle = self._idle & self._dirty, set()
+        idle = {claim_id for claim_id in marked if claim_id in self.claims and not self.claims[claim_id].run_id}
+        self._dirty -= idle
+        self._tell(idle)
+
     def _tell_startd(self) -> None:
         dirty, self._dirty = self._dirty, set()
         self._told_s = self.edges.reactor.seconds()
+        self._tell(dirty)
+
+    def _tell(self, claim_ids: set[str]) -> None:
         if not self._startd_up:
             return
-        for claim in [self.claims[claim_id] for claim_id in self.claims if claim_id in dirty]:
+        for claim in [self.claims[claim_id] for claim_id in self.claims if claim_id in claim_ids]:
             report = claim.report or RunActivity(run_id="", activity="idle")
             usage = report.usage
             untold = claim.begun[-1:] if claim.run_id and claim.report is None else ()  # it has not said how it is
@@ -413,7 +433,7 @@ class StarterHost(Actor):
         if claim.closing:
             self._shut(claim)
         else:
-            self._mark(claim.claim_id)
+            self._mark_idle(claim.claim_id)
 
     def _run_over(self, run_id: str) -> None:
         """Nothing of the run is left."""
