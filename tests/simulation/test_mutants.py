@@ -257,7 +257,7 @@ MUTANTS: dict[Patch, Scenario] = {
     claims_not_synced: scenario(faults="at 100s power m1 for 20s\nat 100s power m2 for 20s"),
     queue_synced_now_and_then: scenario(count=5, faults="at 150s power m0 for 20s\nat 400s power m0 for 20s"),
     counters_are_not_stored: scenario(count=2, faults="at 100s crash m0/schedd"),
-    log_not_synced: scenario(count=2, faults="at 230.4s power m0 for 20s"),
+    log_not_synced: scenario(count=2, faults="at 232s power m0 for 20s"),
     lease_of_a_claim_never_ends: scenario(faults="at 100s power m0 for 3400s", span_s=8000.0),
     old_secret_for_a_new_claim: scenario(count=4, faults="at 100s crash m1/starter-host"),
     renewal_not_armed_again: scenario(cpu_s=3000.0, span_s=9000.0),
