@@ -126,7 +126,7 @@ what a line says; compute_file_sha256_checksum FILE writes a line, and createMan
     source="jobs.manifest:FLAGS",
     options={"Options": {}},
     exit_status="0 for true; 1 for false and for a mistake; of getNumberFromFileName the number, 255: there is none.",
-    see_also=("condor_submit(1)", "sha256sum(1)"),
+    see_also=("condor_submit(1)",),
     operands="files",
     reads_configuration=False,
 )
