@@ -323,7 +323,7 @@ class StarterHost(Actor):
         self._dirty.add(claim_id)
 
     def _mark_idle(self, claim_id: str) -> None:
-        """Tell the startd soon, where no other run begins: its machine may be somebody else's then."""
+        """Tell the startd soon, where no other run begins: another user may have its machine then."""
         self._mark(claim_id)
         if not self._idle:
             self.context.set_timer("tell-idle", TELL_S)
