@@ -38,12 +38,15 @@ static void show(const char *name, const char *at, ssize_t size)
     say("\n");
 }
 
-/* What can be read now or a moment later, without waiting for more than that. */
+enum { FIRST_MS = 1000, LATER_MS = 150 };
+
+/* What can be read now or a moment later, without waiting for more than that. The kernel passes on what was written beside
+ * who wrote it: on a busy machine the first of it comes late. */
 static ssize_t soon(int fd, char *to, size_t size)
 {
     struct pollfd one = {fd, POLLIN, 0};
     size_t used = 0;
-    while (used < size && poll(&one, 1, 100) > 0) {
+    while (used < size && poll(&one, 1, used ? LATER_MS : FIRST_MS) > 0) {
         ssize_t got = read(fd, to + used, size - used);
         if (got <= 0)
             return used ? (ssize_t)used : got;
