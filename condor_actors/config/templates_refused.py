@@ -10,7 +10,7 @@ _CRON: Final = "what a job uses of a GPU is not measured"
 _TRANSFORMS: Final = ("write it as a transform of your own: JOB_TRANSFORM_NAMES, with userMap() and a map from "
                       "use FEATURE : ScheddUserMapFile")
 _PELICAN: Final = "no cache of Pelican's is run here; the machines fetch http, https, s3 and gs URLs themselves"
-_SELF_CHECKPOINTS: Final = "what a job transfers as its checkpoint is kept in the spool of its schedd"
+_CHECKPOINT_DESTINATION: Final = "each job names its own: checkpoint_destination = URL"
 _CLOUD: Final = "it is for machines rented from a cloud"
 _HIGH_AVAILABILITY: Final = "a pool has one central manager here"
 _UPGRADE: Final = "there are no older configurations of this system to upgrade"
@@ -35,7 +35,7 @@ _REASONS: Final[dict[str, dict[str, str]]] = {
         "CommonCloudAttributesAWS": _CLOUD,
         "JobsHaveInstanceIDs": _CLOUD,
         "HPC_Annex": _CLOUD,
-        "DefaultCheckpointDestination": _SELF_CHECKPOINTS,
+        "DefaultCheckpointDestination": _CHECKPOINT_DESTINATION,
     },
     "SECURITY": {
         "Host_Based": "no peer is admitted because of its address; use SECURITY : Strong",
