@@ -75,6 +75,8 @@ def starts_at_once(starter: Starter, inputs: RunInputs) -> bool:
     if (not sandbox.lends_at_once or starter.core.checkpoints or starter.held.image is not None or spec.manifest
             or spec.standard or settings.hooks.hooks or starter.tokens.are_wanted):
         return False
+    if spec.own_folders or (settings.private_folders and not spec.transfers):  # paths of the job's are followed
+        return False
     files = {spec.stdin, spec.stdout, spec.stderr} - {NULL}
     return not files or (spec.transfers and inputs.are_plain and files <= {STDIN, STDOUT, STDERR})
 
