@@ -18,7 +18,7 @@ COMMANDS = (
     "condor_hold {job}", "condor_release {job}", "condor_prio -p 1 {job}", "condor_qedit {job} Colour 1",
     "condor_userprio", "condor_config_val SPOOL", "condor_version", "condor_rm {job}",
 )
-DEAR = ("attr", "ctypes", "dataclasses", "decimal", "difflib", "email", "inspect", "json", "logging", "pathlib",
+EXPENSIVE = ("attr", "ctypes", "dataclasses", "decimal", "difflib", "email", "inspect", "json", "logging", "pathlib",
         "psutil", "shutil", "socket", "ssl", "subprocess", "tempfile", "threading", "typing", "urllib", "xml")
 """What the commands in `FREQUENT` load nothing of; Python loads each in 2 to 30 ms."""
 FREQUENT = ("condor_submit", "condor_q", "condor_status", "condor_history", "condor_hold", "condor_release",
@@ -39,5 +39,5 @@ def test_it_does_without_a_reactor(pool: PersonalPool, command: str) -> None:
     assert done.returncode == 0, done.stderr[-500:]
     loaded = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")]
     assert "condor_actors" in loaded
-    banned = ("twisted", "asyncio", *(DEAR if name in FREQUENT else ()))
+    banned = ("twisted", "asyncio", *(EXPENSIVE if name in FREQUENT else ()))
     assert not [module for module in loaded if module.partition(".")[0] in banned]

@@ -1,4 +1,4 @@
-"""A personal pool of an ordinary user: of whoever runs the tests, or where that is root of a user made for it."""
+"""A personal pool of an ordinary user: of the user who runs the tests, or where that is root of a user made for it."""
 
 from __future__ import annotations
 

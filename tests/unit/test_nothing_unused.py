@@ -138,7 +138,7 @@ def annotations(tree: ast.Module) -> set[int]:
 
 
 def made_and_met(kinds: dict[str, str], code: Iterable[tuple[str, ast.Module]]) -> tuple[set[str], set[str]]:
-    """Messages that somebody makes, and those that somebody looks out for or takes (an annotation counts)."""
+    """Messages that someone makes, and those that someone looks out for or takes (an annotation counts)."""
     made, met = set(), set()
     for place, tree in code:
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}

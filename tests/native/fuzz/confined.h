@@ -60,7 +60,7 @@ static void say_in(const char *path, const char *text)
     close(file);
 }
 
-/* Somebody without rights may take an empty root directory too, in a user namespace of his own, where he stays who he
+/* Someone without rights may take an empty root directory too, in a user namespace of his own, where he stays who he
  * is. Without that the frames would be answered with all that he may do. */
 static void enter_own_namespace(void)
 {
