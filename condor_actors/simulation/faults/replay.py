@@ -11,6 +11,7 @@ import attrs
 from condor_actors.simulation.faults.chance import random_scenario, shrink
 from condor_actors.simulation.faults.faults import parse_schedule
 from condor_actors.simulation.faults.federations import random_federation
+from condor_actors.simulation.faults.gangs import random_gangs
 from condor_actors.simulation.faults.kinds import WorldKind
 from condor_actors.simulation.faults.sites import random_sites
 from condor_actors.simulation.faults.workflows import random_workflows
@@ -50,6 +51,8 @@ def scenario_of(seed: int, machines: int, faults: int | None, schedule: str | No
         scenario = random_federation(seed, kind.pools, machines, faults, kind.raises)
     elif kind.workflows:
         scenario = random_workflows(seed, machines, faults, kind.raises)
+    elif kind.gangs:
+        scenario = random_gangs(seed, machines, faults, kind.raises)
     else:
         scenario = random_scenario(seed, machines, faults, kind.raises)
     scenario = attrs.evolve(scenario, trace=trace)
