@@ -105,9 +105,14 @@ class SiteHost:
         if self.settings.programs and self._system.actor(SITE_PROGRAMS) is None:
             self._system.spawn(SITE_PROGRAMS, lambda: SiteProgramsActor(self))
 
+    @property
+    def has_on_demand(self) -> bool:
+        """Whether any program runs on demand."""
+        return any(each.mode is Mode.ON_DEMAND for each in self.settings.programs)
+
     def demand(self, *, on: bool) -> bool:
         """Have the programs on demand run, or end; whether there is anything to wait for (:class:`DemandOver`)."""
-        self.is_demanded = on and any(each.mode is Mode.ON_DEMAND for each in self.settings.programs)
+        self.is_demanded = on and self.has_on_demand
         if self._system.actor(SITE_PROGRAMS) is not None:
             self._system.tell(Address("", SITE_PROGRAMS), Demanded(self.is_demanded))
         return self.is_demanded

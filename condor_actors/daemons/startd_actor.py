@@ -82,7 +82,10 @@ class StartdActor(Actor):
         """Take up former claims, take the first readings."""
         claims = self.startd.claims
         self.startd.power.close()  # an actor that has crashed may have begun to put the machine to sleep
-        self.context.perform(self.core.start(claims.records, self.context.now_s(), getattr(claims, "facts", {})))
+        facts = dict(getattr(claims, "facts", {}))
+        if self.startd.site.has_on_demand and not self.startd.site.ads and facts.get("benchmarks"):
+            facts["benchmarks"] = {**facts["benchmarks"], "LastBenchmark": 0}  # what the site's found is not kept
+        self.context.perform(self.core.start(claims.records, self.context.now_s(), facts))
         if self.startd.sensors is not None:
             self.startd.sensors.start(self.context.system.clock, self._sensed, lambda: self.core.starter.pid)
         self._poll()
