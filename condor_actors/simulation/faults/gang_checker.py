@@ -19,9 +19,9 @@ from condor_actors.messages.codes import JobStatus
 if TYPE_CHECKING:
     from condor_actors.simulation.world.machine import SimulatedMachine
     from condor_actors.simulation.world.pool import Pool
-    from condor_actors.simulation.world.scenario import Result
+    from condor_actors.simulation.world.scenario import Result, Scenario
 
-__all__ = ["GangChecker", "GangUse", "use_of"]
+__all__ = ["GangChecker", "GangUse", "has_gangs", "use_of"]
 
 LONGEST_S = 1800.0
 """For how long nothing may run while gangs wait and no owner is there: fifteen times UNUSED_CLAIM_TIMEOUT."""
@@ -40,7 +40,7 @@ class GangChecker:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._has_gangs = any("MinHosts" in each.ad for each in pool.scenario.submissions)
+        self._has_gangs = has_gangs(pool.scenario)
         self._since_s: float | None = None
         self.longest_s = 0.0
 
@@ -76,6 +76,11 @@ class GangChecker:
                 if job.ready and job.status == JobStatus.IDLE and job.ad.get_int("MinHosts", 0) > 1:
                     return f"{machine.name}/{job.name}"
         return ""
+
+
+def has_gangs(scenario: Scenario) -> bool:
+    """Whether any job has several nodes."""
+    return any("MinHosts" in each.ad for each in scenario.submissions)
 
 
 @attrs.frozen(kw_only=True)

@@ -16,7 +16,7 @@ __all__ = ["gangs_among_owners", "random_gangs"]
 FEWEST, MOST = 2, 8
 """Nodes of a gang."""
 GANGS = {**QUICK, "UNUSED_CLAIM_TIMEOUT": "120", "NEGOTIATOR_INTERVAL": "20"}
-"""A pool in a hurry, which gives back early what a gang has gathered in vain."""
+"""A pool in a hurry, which soon takes back what a gang has gathered that does not become whole."""
 
 
 def gangs_among_owners(seed: int, number: int, *, machines: int = 16, schedds: int = 1, cpu_s: float = 60.0,

@@ -11,6 +11,7 @@ import attrs
 from condor_actors.simulation.faults.chance import random_scenario, shrink
 from condor_actors.simulation.faults.faults import parse_schedule
 from condor_actors.simulation.faults.federations import random_federation
+from condor_actors.simulation.faults.gang_checker import has_gangs, use_of
 from condor_actors.simulation.faults.gangs import random_gangs
 from condor_actors.simulation.faults.kinds import WorldKind
 from condor_actors.simulation.faults.sites import random_sites
@@ -70,6 +71,10 @@ def report_of(result: Result, minimal: Scenario | None) -> str:
         f"seed {scenario.seed}{f', commit {of}' if of else ''}: {result.completed} of {len(result.jobs)} jobs done in "
         f"{result.simulated_s:.0f} simulated seconds, {result.events} events, {result.wall_s:.1f} s",
         f"trace {result.digest}"]
+    if has_gangs(scenario):
+        use = use_of(result)
+        lines.append(f"the jobs took {use.took_s:.0f} s, and no order of them less than {use.best_s:.0f} s: "
+                     f"{use.use:.0%} of the machines' time was their work, at most {use.best_use:.0%} could have been")
     lines += [f"VIOLATION {text}" for text in result.violations]
     if result.violations:
         shown = minimal or scenario
