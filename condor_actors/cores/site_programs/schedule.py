@@ -197,9 +197,9 @@ class SiteSchedule:
             self._change(event.settings)
         elif isinstance(event, Demanded):
             self._is_demanded = event.on
-            for course in tuple(self._courses.values()):
-                if course.program.mode is Mode.ON_DEMAND:
-                    self._step(course, "demanded" if event.on else "demand over", event)
+            for each in tuple(self._courses.values()):
+                if each.program.mode is Mode.ON_DEMAND:
+                    self._step(each, "demanded" if event.on else "demand over", event)
             self._fill()
         elif isinstance(event, TimerFired):
             what, name = event.key
