@@ -321,6 +321,13 @@ NEGOTIATOR: tuple[Mutation, ...] = (
         why="cycles close to one another give a user more than the ceiling, and a group more than its quota",
         killed_by=(f"{_CYCLE}::test_matches_that_no_ad_shows_yet_count_against_a_ceiling_and_a_share",
                    f"{_CYCLE}::test_matches_that_no_ad_shows_yet_count_against_a_groups_quota")),
+    Mutation(
+        "matched-is-shown", "condor_actors/cores/negotiator/pool_view.py",
+        "        shown = new.capability != old.capability or new.user != old.user\n",
+        "        shown = new.capability != old.capability or new.user != old.user or new.state != old.state\n",
+        why="a slot that waits for its schedd is nobody's: the next cycle gives its user more than the ceiling",
+        killed_by=(f"{_CYCLE}::test_a_slot_that_waits_for_its_schedd_counts_as_the_match_it_is",
+                   f"{_CYCLE}::test_a_match_counts_while_the_job_that_it_displaces_leaves")),
 )
 
 MASTER: tuple[Mutation, ...] = (
