@@ -25,6 +25,7 @@ from condor_actors.config.macros import MacroSet, Source
 from condor_actors.config.parameters import default_text
 from condor_actors.config.templates import template_statements
 from condor_actors.patterns import late
+from condor_actors.written_text import read_written
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["find_root_file", "load_config", "own_home"]
 
 DEEPEST_INCLUDE: Final = 10
+MOST_FILE_BYTES: Final = 64 << 20
 """How many files may include one another; HTCondor stops there too."""
 
 _ASSIGNMENT: Final = late(r"((?:[A-Za-z_]|\$\([^()]*\))(?:[\w.]|\$\([^()]*\))*)\s*(\+?=|:)\s*(.*)", "s")
@@ -254,8 +256,7 @@ class Loader:
 
     def _read_file(self, name: str, depth: int, includer: LogicalLine | None = None) -> None:
         try:
-            with open(name, encoding="utf-8", errors="surrogateescape") as file:
-                content = file.read()
+            content = read_written(name, most_bytes=MOST_FILE_BYTES).replace("\r\n", "\n")
         except OSError as error:
             raise ConfigError(
                 f"cannot read the configuration file {name}: {error.strerror}",
