@@ -207,13 +207,13 @@ class Loader:
         return (self._value("REQUIRE_LOCAL_CONFIG_FILE") or "true").upper() in ("TRUE", "YES", "1", "T")
 
     def _read_folders(self, folders: str) -> None:
-        excluded = re.compile(self._value("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP") or r"(?!)")
+        exclusion = self._value("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP") or r"(?!)"
         for folder in re.split(r"[,\s]+", folders):
             if not folder or not os.path.isdir(folder):
                 continue
             for name in sorted(os.listdir(folder)):
                 path = os.path.join(folder, name)
-                if not excluded.search(name) and os.path.isfile(path):
+                if not re.search(exclusion, name) and os.path.isfile(path):
                     self._read_file(path, 0)
 
     def _read_settings(self) -> None:
