@@ -5,11 +5,14 @@ Figures: ``python -m benchmarks.tools``.
 
 from __future__ import annotations
 
+import marshal
 import sys
 from shutil import which
 
 import pytest
 
+from condor_actors.tools.bundle import bundle
+from condor_actors.tools.start import HEAD_BYTES
 from tests.pool_fixture import PersonalPool
 
 COMMANDS = (
@@ -25,8 +28,14 @@ FREQUENT = ("condor_submit", "condor_q", "condor_status", "condor_history", "con
             "condor_rm")
 
 
+@pytest.fixture(scope="module")
+def bundled() -> set[str]:
+    """The modules of the bundle."""
+    return set(marshal.loads(bundle()[HEAD_BYTES:]))
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_it_does_without_a_reactor(pool: PersonalPool, command: str) -> None:
+def test_it_does_without_a_reactor(pool: PersonalPool, command: str, bundled: set[str]) -> None:
     held = "condor_release" in command
     description = (f"executable = /bin/sleep\narguments = 1000\ntransfer_executable = false\nlog = fast.log\n"
                    f"requirements = false\nhold = {held}\nqueue 2\n")
@@ -41,3 +50,7 @@ def test_it_does_without_a_reactor(pool: PersonalPool, command: str) -> None:
     assert "condor_actors" in loaded
     banned = ("twisted", "asyncio", *(EXPENSIVE if name in FREQUENT else ()))
     assert not [module for module in loaded if module.partition(".")[0] in banned]
+    if name in FREQUENT:
+        ours = {module for module in loaded if module.startswith("condor_actors.") and not module.endswith("._core")}
+        missing = ours - bundled - {"condor_actors.tools.start"}
+        assert missing == set(), "the ROOTS of the bundle do not load these"

@@ -35,8 +35,9 @@ CALLED_BY_TWISTED = {
     "windowChanged",
     "readConnectionLost", "writeConnectionLost",
 }
-CALLED_BY_PYTHON = {"connection_made", "data_received", "connection_lost", "find_class", "seekable"}
-"""By asyncio, of a protocol; by pickle, of an unpickler; by io, of a stream that it buffers."""
+CALLED_BY_PYTHON = {"connection_made", "data_received", "connection_lost", "find_class", "find_spec", "get_code",
+                    "seekable"}
+"""By asyncio, of a protocol; by pickle, of an unpickler; by io, of a stream that it buffers; by imports."""
 CALLED_BY_A_MADE_NAME = {
     "_bad", "_disk_full", "_disk_sick", "_kill_job",  # faults, by the word of the schedule
 }
