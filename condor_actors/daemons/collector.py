@@ -10,6 +10,7 @@ in it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from functools import lru_cache
@@ -438,8 +439,10 @@ class CollectorDaemon:
         offline = world.stores.open_offline_ads(path) if world.stores is not None else OfflineAdsFile(path)
         now_s = world.wall_clock()
         table = AdTable(settings.most_ads)
-        for each in list(offline.kept.values())[:settings.most_ads]:
-            table.update(AdKind.SLOT, each.data, b"", now_s=now_s, lifetime_s=each.expires_s - now_s, host=each.host)
+        for each in offline.kept.values():
+            with contextlib.suppress(TooManyAds):
+                table.update(AdKind.SLOT, each.data, b"", now_s=now_s, lifetime_s=each.expires_s - now_s,
+                             host=each.host)
         self.memory = CollectorMemory(settings, table, now_s, offline)
         self.system: ActorSystem = world.make_system(commit=offline.commit)
 

@@ -10,6 +10,7 @@ import pwd
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,6 @@ from condor_actors.tools.jobs.job_commands import COMMANDS
 from condor_actors.tools.lib import job_actions
 from condor_actors.tools.lib.flags import Flag, match
 from tests.conformance.manual_options import EXAMPLES
-from tests.harness.commands import COMMANDS as ENTRIES
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 Call = Callable[..., tuple[int, str, str]]
@@ -32,7 +32,8 @@ def flags_of(command: str) -> tuple[Flag, ...]:
     """The table of a command."""
     if command in COMMANDS:
         return (*COMMANDS[command][1], *job_actions.COMMON)
-    module = importlib.import_module(ENTRIES[command].module)
+    (entry,) = entry_points(group="console_scripts", name=command)
+    module = importlib.import_module(entry.value.partition(":")[0])
     flags: tuple[Flag, ...] = module.FLAGS
     return flags
 
@@ -105,7 +106,8 @@ def call(pool: PersonalPool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
     def run(command: str, *words: str) -> tuple[int, str, str]:
         if command not in MAINS:
-            MAINS[command] = ENTRIES[command].load()
+            (entry,) = entry_points(group="console_scripts", name=command)
+            MAINS[command] = entry.load()
         monkeypatch.setattr(sys, "argv", [command, *words])
         capsys.readouterr()
         try:

@@ -1,7 +1,4 @@
-"""Jobs handed to another pool's schedd: run there once, followed, held, removed, brought home.
-
-No matter which process dies.
-"""
+"""Jobs handed to another pool's schedd: run there once, followed, held, removed, brought home, whoever dies."""
 
 from __future__ import annotations
 

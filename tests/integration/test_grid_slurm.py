@@ -1,7 +1,4 @@
-"""Jobs handed to a real Slurm: submitted once, followed, held, removed, brought home.
-
-No matter which process dies meanwhile.
-"""
+"""Jobs handed to a real Slurm: submitted once, followed, held, removed, brought home, whoever dies meanwhile."""
 
 from __future__ import annotations
 

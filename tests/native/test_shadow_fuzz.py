@@ -3,7 +3,8 @@
 In the gate the inputs are the same each time: what earlier searches kept (fuzz/frames), each call and operation with
 arguments at the edges of their types (fuzz/extremes.py), what images say of their open files, sound and hostile
 (fuzz/descriptions.py), what the members of a family say of themselves
-(fuzz/families.py), what is done with sockets (fuzz/sockets.py), watches (fuzz/watches.py), and System V's
+(fuzz/families.py), what is done with sockets (fuzz/sockets.py), terminals
+(fuzz/terminals.py), watches (fuzz/watches.py), and System V's
 semaphores, queues and memory (fuzz/queues.py), mutants of the kept ones made with a fixed dice, and a coverage-guided
 search of a fixed length from a fixed number.  ``make fuzz`` searches for a minute, the soak from a fresh number and for
 long; ``CONDOR_KEEP_FRAMES=1`` copies what it finds worth keeping to fuzz/frames.
@@ -25,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.fuzz import descriptions, extremes, families, journals, queues, sockets, watches
+from tests.native.fuzz import descriptions, extremes, families, journals, queues, sockets, terminals, watches
 from tests.native.fuzz.building import (
     HERE,
     NATIVE,
@@ -54,18 +55,6 @@ NOT_REACHED = {
         "take_spare", "forget_member", "session_of",
     },
     "of two members: tests/native/test_record_locks.py has such": {"has_lock"},
-    "the harness's root directory has no pseudo-terminals: tests/native/test_terminals.py uses them": {
-        "absent_byte", "ask_session", "before_signal", "changes", "control_flow", "count_of", "describe",
-        "ends_line", "ends_without_input", "fill", "find_group", "finish", "free_number", "get_state",
-        "is_in_background", "is_meant", "is_special", "leave_terminal", "may_ask", "neutral", "note_bytes",
-        "open_master", "open_peer", "open_slave", "own_entries", "put_all", "put_back", "put_bytes",
-        "put_records", "resize", "revived", "serve_terminal_signals", "set_foreground", "take_all_input",
-        "take_content", "take_output", "take_terminal", "terminal_again", "terminal_become_controlling",
-        "terminal_closing", "terminal_content", "terminal_controlling", "terminal_described", "terminal_drop",
-        "terminal_file", "terminal_hang_up", "terminal_holds_back", "terminal_ioctl", "terminal_knows",
-        "terminal_new", "terminal_numbered", "terminal_read", "terminal_shown", "terminal_signal",
-        "terminal_type", "type_one", "type_piece", "type_signal",
-    },
     "a matter of time": {"idle_sleep", "send_padding"},
     "no room for the journal: tests/integration/test_standard_faults.py fills the disk": {"wait_for_room"},
     "left to the search: pipes with names, directories foreseen, names in /proc": {
@@ -134,13 +123,15 @@ def kept_frames() -> dict[str, bytes]:
 
 
 def seeds() -> dict[str, bytes]:
-    return {**descriptions.seeds(), **families.seeds(), **sockets.seeds(), **watches.seeds(), **queues.seeds()}
+    return {**descriptions.seeds(), **families.seeds(), **sockets.seeds(), **terminals.seeds(), **watches.seeds(),
+            **queues.seeds()}
 
 
 def fixed_inputs() -> dict[str, bytes]:
     """Return every input but mutants, by name."""
     return {**kept_frames(), **dict(extremes.inputs()), **dict(descriptions.inputs()),
-            **dict(families.inputs()), **dict(sockets.inputs()), **dict(watches.inputs()), **dict(queues.inputs())}
+            **dict(families.inputs()), **dict(sockets.inputs()), **dict(terminals.inputs()),
+            **dict(watches.inputs()), **dict(queues.inputs())}
 
 
 def written(folder: Path, cases: dict[str, bytes]) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgpack
@@ -21,6 +24,8 @@ from condor_actors.numerals import INT64, job_numbers, moment, numeral, whole
 from condor_actors.userlog.event_text import event_text, event_xml
 from tests.harness.submit_side import EXECUTE, SCHEDD, SLOT_AD, USER, SubmitPool
 
+MOST_S = 20.0
+"""Of processor time, for what takes a few milliseconds."""
 DIGITS = "9" * 5000
 """Python refuses to make a number of so many."""
 UINT64 = (1 << 64) - 1
@@ -30,6 +35,21 @@ ENDLESS = ('real("INF")', 'real("-INF")', 'real("NaN")', "1.0e300")
 @pytest.fixture
 def pool(tmp_path: Path) -> SubmitPool:
     return SubmitPool(tmp_path)
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """End what takes more processor time."""
+    def over(*_: object) -> None:
+        raise AssertionError(f"it takes more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGVTALRM, over)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def stands(pool: SubmitPool, before: object) -> None:
@@ -64,6 +84,21 @@ def test_times_of_jobs(pool: SubmitPool, name: str, value: str) -> None:
         pool.run()
         pool.execute.finish(f"{cluster}.0#1")
     pool.run(600.0)
+    stands(pool, before)
+
+
+@pytest.mark.parametrize("words", [
+    f"JobMachineAttrsHistoryLength = {INT64}\n", f"JobMachineAttrsHistoryLength = {-INT64}\n",
+    "JobMachineAttrsHistoryLength = 1.0e300\n", "Rank = 1\n"])
+@pytest.mark.parametrize("names", ["Cpus", "Cpus," * 20_000, "Cpus\\nOwner", "Cpus = 1, , x y, \\x, ä"])
+def test_what_is_kept_of_machines(pool: SubmitPool, words: str, names: str) -> None:
+    """How much that is says the job: the schedd counted up to it in one turn."""
+    before = pool.schedd.actor
+    cluster = pool.submit(f'{words}JobMachineAttrs = "{names}"\n'.encode())
+    with at_most(MOST_S):
+        pool.match()
+        pool.run(5.0)
+    assert pool.status(cluster) == JobStatus.RUNNING
     stands(pool, before)
 
 

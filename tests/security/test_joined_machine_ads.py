@@ -125,3 +125,25 @@ def test_it_uses_up_the_message_ids_of_another_machine(attacked: AttackedPool) -
         result = [said(one, "admin", Ping()), said(two, "admin", Ping())]
         """, tokens=[attacked.token(), attacked.token()], collector=attacked.collector)
     assert answers == ["Pong", "Pong"]
+
+
+FLOOD = """
+evil = Intruder.enrolled(token, f"{name}.trio")
+own = dict(Machine=f"{name}.trio", MyAddress=f"<{name}.trio:1>", Fill="x" * 290_000, Offline=True)
+with evil.client(collector) as client:
+    answers = [said(client, "collector", UpdateAd(ad_kind=AdKind.SLOT, ad=ClassAd(
+        {**own, "Name": f"slot{number}@{name}.trio"}).to_bytes())) for number in range(260)]
+result = [answers.count("Done"), answers[-1]]
+"""
+
+
+def test_it_fills_the_collectors_memory_and_disk_and_takes_the_room_of_others(attacked: AttackedPool) -> None:
+    """With ads of machines that sleep, which are kept on the disk, too."""
+    name = f"flood-{uuid.uuid4().hex}"
+    taken, last = intrude(attacked.evil, FLOOD, collector=attacked.collector, token=attacked.token("startd"), name=name)
+    assert 200 < taken < 240
+    assert last.startswith(f"invalid: {name}.trio has {taken} ads here of ")
+    kept = attacked.manager.dir / "spool"
+    assert sum(path.stat().st_size for path in kept.rglob("*") if path.is_file() and "ffline" in path.name) < 80 << 20
+    other = f"other-{uuid.uuid4().hex}"
+    assert advertised(attacked, [("startd", other, "SLOT", {"Name": f"slot1@{other}.trio"})]) == ["Done"]

@@ -31,7 +31,7 @@ else:
 Entry = tuple[str, str, Any]
 """What a line says: the name's key, its spelling where that is not the one on record, the value."""
 
-_LINE: Final = late(r"\s*([A-Za-z_][A-Za-z0-9_]*|'(?:[^'\\]|\\.)*')\s*=\s*(.*\S)\s*\Z", "s")
+_LINE: Final = late(r"\s*([A-Za-z_][A-Za-z0-9_]*|'(?:[^'\\]|\\.)*')\s*=\s*(\S(?:.*\S)?)\s*\Z", "s")
 _WIRE_LINES: Final[Recent[bytes, Entry]] = Recent(50_000)
 _NAMES: Final[Recent[bytes, tuple[str, str]]] = Recent(10_000)
 _NUMBER_LINES: Final[Recent[bytes, Entry]] = Recent(30_000)
@@ -236,19 +236,21 @@ def read_long(text: str) -> ClassAd:
         bare = line.strip()
         if not bare or bare[0] == "#":
             continue
-        while _open_string(line) and number < len(lines):
-            line += "\n" + lines[number]
+        parts = [line]
+        is_open = _open_string(line)
+        while is_open and number < len(lines):
+            parts.append(lines[number])
             start += len(lines[number]) + 1
+            is_open = _open_string(lines[number], inside=True)
             number += 1
-        _take_line(ad, line, text, here)
+        _take_line(ad, "\n".join(parts), text, here)
     return ad
 
 
-def _open_string(line: str) -> bool:
-    """Whether a string literal runs on into the next line."""
+def _open_string(line: str, *, inside: bool = False) -> bool:
+    """Whether a string literal runs on into the next line; ``inside``: one has run on into this."""
     if '"' not in line:
-        return False
-    inside = False
+        return inside
     at = 0
     size = len(line.rstrip())
     while at < size:

@@ -33,6 +33,7 @@ _TOKEN: Final = late(
       | (?P<op>=\?=|=!=|>>>|<<|>>|<=|>=|==|!=|&&|\|\||\?:|[-+*/%!~&|^<>?:.,;=(){}\[\]])
       | (?P<str>"(?:[^"\\]|\\.)*")
       | (?P<quoted>'(?:[^'\\]|\\.)*')
+      | (?P<none>\S|\Z)  # so that it is looked for nowhere further on, which would take the square of the text's length
     )
     """,
     "xsa",
@@ -100,10 +101,10 @@ def tokenize(text: str) -> list[Token]:
     append = tokens.append
     position, size = 0, len(text)
     for match in _TOKEN.finditer(text):
-        if match.start() != position:
+        group = match.lastindex or 0
+        if group == _NONE:
             break
         position = match.end()
-        group = match.lastindex or 0
         start = match.start(group)
         value = match[group]
         if group == _NAME:
@@ -126,7 +127,7 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-_NAME, _NUMBER, _COMMENT, _OPERATOR = 1, 2, 3, 4
+_NAME, _NUMBER, _COMMENT, _OPERATOR, _NONE = 1, 2, 3, 4, 7
 
 
 def _string(body: str, text: str, start: int) -> str:

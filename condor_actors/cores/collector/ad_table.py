@@ -14,6 +14,7 @@ where a page ended and by when they expire, and the totals of the pool are kept 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count, islice
@@ -33,6 +34,8 @@ MOST_NAME = 1024
 """Letters of an ad's name."""
 MOST_GONE = 1000
 """Records that are gone and still listed, beside as many as are there."""
+MOST_OF_MACHINE, MOST_BYTES_OF_MACHINE = 50_000, 64 << 20
+"""Ads of one other machine, and bytes of them: no machine takes the room of all others, or the collector's memory."""
 PRIVATE_ATTRIBUTES = frozenset({"capability", "claimid", "claimids", "childclaimids", "pairedclaimid", "transferkey"})
 """Never kept in the public part of an ad, no matter who put them there."""
 NOTHING = ClassAd()
@@ -40,7 +43,15 @@ NOTHING = ClassAd()
 
 
 class TooManyAds(ValueError):
-    """The collector holds as many ads as it may (COLLECTOR_MAX_ADS)."""
+    """The collector holds as many ads as it may (COLLECTOR_MAX_ADS), or as many of one machine as it may."""
+
+
+@attrs.define
+class _Share:
+    """What one machine has in all tables."""
+
+    ads: int = 0
+    size_bytes: int = 0
 
 
 @attrs.define(eq=False)
@@ -70,6 +81,11 @@ class AdRecord:
     host: str = ""
     due_s: float = 0.0
     gone: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """Of what was sent."""
+        return len(self.data) + len(self.private)
 
     def text(self) -> bytes:
         """The public ad with when it was last heard of."""
@@ -101,6 +117,8 @@ class AdTable:
         self._numbered: dict[AdKind, list[AdRecord]] = {kind: [] for kind in AdKind}
         """Each table in the order of the numbers; some may be gone."""
         self._of_daemon: dict[tuple[AdKind, str], dict[str, AdRecord]] = {}
+        self._shares: defaultdict[str, _Share] = defaultdict(_Share)
+        """By host, but for this machine."""
         self._looks = count()
         self._expiring: list[tuple[float, int, AdRecord]] = []
         """A heap of when to look at each record; by then it may have been renewed, or be looked at earlier."""
@@ -149,9 +167,8 @@ class AdTable:
             self._look_in_time(record)
             return record, False
         ad["LastHeardFrom"] = int(now_s)
+        self._check_room(record, host, len(data) + len(private))
         if record is None:
-            if len(self) >= self.limit:
-                raise TooManyAds(f"{self.limit} ads are the most the collector keeps (COLLECTOR_MAX_ADS)")
             record = AdRecord(ad_kind, key, ad.get_str("Name"), ad.get_str("MyAddress"), self._next, data, ad, private,
                               now_s, now_s + lifetime_s, host)
             self._next += 1
@@ -159,14 +176,43 @@ class AdTable:
         else:
             self.totals.count(ad_kind, record.ad, -1)
             self.totals.count(ad_kind, ad, 1)
-            record.data, record.ad, record.private = data, ad, private
+            self._share(record, -1)
+            record.data, record.ad, record.private, record.host = data, ad, private, host
+            self._share(record, 1)
             self._move(record, ad.get_str("MyAddress"))
-            record.heard_s, record.expires_s, record.host = now_s, now_s + lifetime_s, host
+            record.heard_s, record.expires_s = now_s, now_s + lifetime_s
             self._look_in_time(record)
         return record, True
 
+    def _check_room(self, record: AdRecord | None, host: str, size_bytes: int) -> None:
+        """Whether there is room for an ad, new or in the place of a record.
+
+        Raises:
+            TooManyAds: there is none.
+        """
+        if record is None and len(self) >= self.limit:
+            raise TooManyAds(f"{self.limit} ads are the most the collector keeps (COLLECTOR_MAX_ADS)")
+        share = self._shares.get(host)
+        if share is None or not host:
+            return
+        own = record is not None and record.host == host
+        ads = share.ads + (not own)
+        size_bytes += share.size_bytes - (record.size_bytes if record is not None and own else 0)
+        if ads > MOST_OF_MACHINE or size_bytes > MOST_BYTES_OF_MACHINE:
+            raise TooManyAds(f"{host} has {share.ads:,} ads here of {share.size_bytes:,} bytes: one machine may have "
+                             f"{MOST_OF_MACHINE:,}, of {MOST_BYTES_OF_MACHINE >> 20} MiB together")
+
+    def _share(self, record: AdRecord, sign: int) -> None:
+        """Count a record for its machine, or no longer."""
+        share = self._shares[record.host]
+        share.ads += sign
+        share.size_bytes += sign * record.size_bytes
+        if not share.ads:
+            del self._shares[record.host]
+
     def _enter(self, record: AdRecord) -> None:
         """A record is new."""
+        self._share(record, 1)
         self.tables[record.ad_kind][record.key] = record
         self._numbered[record.ad_kind].append(record)
         self._of_daemon.setdefault((record.ad_kind, record.my_address), {})[record.key] = record
@@ -202,6 +248,7 @@ class AdTable:
         record.gone = True
         self._leave_daemon(record)
         self.totals.count(kind, record.ad, -1)
+        self._share(record, -1)
         record.data, record.ad, record.private = b"", NOTHING, b""
         numbered = self._numbered[kind]
         if len(numbered) > 2 * len(self.tables[kind]) + MOST_GONE:

@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import partial
+
+import attrs
 
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, ClassAdSyntaxError, parse_expression, unparse
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
@@ -23,9 +26,57 @@ from condor_actors.messages.codes import Universe
 
 __all__ = ["CannotExpand", "expand_slot_references"]
 
-_REFERENCE = re.compile(
-    r"\$\$\((?:\[(?P<expression>.*?)\]|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)(?::(?P<default>[^)]*))?)\)"
-)
+_BEGINS = "$$("
+MOST_MISSED = 1000
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,255}")
+
+
+@attrs.frozen
+class _Reference:
+    """One in a text.
+
+    Attributes:
+        text: all of it; end: where it ends.
+        name, default: of the first form; default None: it has none.
+        expression: of the other one; None: it is of the first.
+    """
+
+    text: str
+    end: int
+    name: str = ""
+    default: str | None = None
+    expression: str | None = None
+
+
+def _reference_at(text: str, start: int) -> _Reference | None:
+    """The reference that begins here; None: there is none."""
+    inner = start + len(_BEGINS)
+    if text.startswith("[", inner):
+        end = text.find("])", inner)
+        return None if end < 0 else _Reference(text[start:end + 2], end + 2, expression=text[inner + 1:end])
+    named = _NAME.match(text, inner)
+    if named is None:
+        return None
+    if text.startswith(")", named.end()):
+        return _Reference(text[start:named.end() + 1], named.end() + 1, named[0])
+    end = text.find(")", named.end()) if text.startswith(":", named.end()) else -1
+    return None if end < 0 else _Reference(text[start:end + 1], end + 1, named[0], text[named.end() + 1:end])
+
+
+def _replaced(text: str, value: Callable[[_Reference], str]) -> str:
+    """The text with each reference replaced.  What has no end is looked for a limited number of times."""
+    found: list[str] = []
+    done, start, missed = 0, text.find(_BEGINS), 0
+    while start >= 0 and missed < MOST_MISSED:
+        reference = _reference_at(text, start)
+        if reference is None:
+            missed += 1
+            start = text.find(_BEGINS, start + 1)
+            continue
+        found += text[done:start], value(reference)
+        done = reference.end
+        start = text.find(_BEGINS, done)
+    return "".join((*found, text[done:]))
 
 
 _WORDS = frozenset({"arguments", "args"})
@@ -49,10 +100,11 @@ def expand_slot_references(job: ClassAd, slot: ClassAd) -> dict[str, str]:
     changed: dict[str, str] = {}
     for name, value in list(job.stored_items()):
         if isinstance(value, str) and "$$(" in value:
-            text = _REFERENCE.sub(partial(_value, attribute=name, job=job, slot=slot), value)
+            text = _replaced(value, partial(_value, attribute=name, job=job, slot=slot))
             if text != value:
                 changed[name] = text
-                if name.lower() in _VARIABLES and _names(name, text) != _names(name, _REFERENCE.sub(_PLACE, value)):
+                meant = _replaced(value, lambda _: _PLACE) if name.lower() in _VARIABLES else ""
+                if name.lower() in _VARIABLES and _names(name, text) != _names(name, meant):
                     raise CannotExpand(f"Cannot expand {value} in {name}: what the matched slot says would set other "
                                        "variables than the job names; put single quotes around NAME=$$(...)")
     for name, text in changed.items():
@@ -60,21 +112,21 @@ def expand_slot_references(job: ClassAd, slot: ClassAd) -> dict[str, str]:
     return changed
 
 
-def _value(match: re.Match[str], attribute: str, job: ClassAd, slot: ClassAd) -> str:
-    if match["expression"] is not None:
+def _value(match: _Reference, attribute: str, job: ClassAd, slot: ClassAd) -> str:
+    if match.expression is not None:
         try:
-            value = parse_expression(match["expression"]).evaluate(job, slot)
+            value = parse_expression(match.expression).evaluate(job, slot)
         except ClassAdSyntaxError as error:
-            raise CannotExpand(f"Cannot expand {match[0]} in {attribute}: {error}") from None
+            raise CannotExpand(f"Cannot expand {match.text} in {attribute}: {error}") from None
     else:
-        value = slot.evaluate(match["name"].rpartition(".")[2], job)
+        value = slot.evaluate(match.name.rpartition(".")[2], job)
     if value is UNDEFINED or value is ERROR:
-        if match["default"] is not None:
-            return match["default"]
-        raise CannotExpand(f"Cannot expand {match[0]} in {attribute}: the matched slot does not define it")
+        if match.default is not None:
+            return match.default
+        raise CannotExpand(f"Cannot expand {match.text} in {attribute}: the matched slot does not define it")
     text = value if isinstance(value, str) else unparse(value, style="tools")
-    if f'"{text}"' not in (match["expression"] or ""):
-        _check_word(text, match[0], attribute, job)
+    if f'"{text}"' not in (match.expression or ""):
+        _check_word(text, match.text, attribute, job)
     return text
 
 

@@ -24,6 +24,9 @@ from condor_actors.numerals import moment
 
 __all__ = ["CompletionMail", "mail_text"]
 
+MOST_ATTRIBUTES = 100
+MOST_LETTERS = 8191
+"""Of ``email_attributes``: names, and letters of each value; a job that names one many times gets no large mail."""
 
 
 class Sender(Protocol):
@@ -99,7 +102,8 @@ def mail_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd
     extra = [each.strip() for each in facts.get_str("EmailAttributes").split(",") if each.strip()]
     if extra:
         lines.append("")
-        lines += [f"{each} = {unparse(facts.evaluate(each), style='tools')}" for each in extra]
+        lines += [f"{each[:MOST_LETTERS]} = {unparse(facts.evaluate(each), style='tools')[:MOST_LETTERS]}"
+                  for each in extra[:MOST_ATTRIBUTES]]
     outcome = what if event != JobEventType.JOB_TERMINATED else (
         f"ended by signal {facts.get_int('ExitSignal')}" if facts.get_bool("ExitBySignal")
         else f"exited with status {facts.get_int('ExitCode')}")

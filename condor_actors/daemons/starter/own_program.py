@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from condor_actors.machine.containers.unpack import REPORT_BYTES
-from condor_actors.machine.run.launch import Ended, LaunchPlan
+from condor_actors.machine.run.launch import Ended, LaunchPlan, input_of
 from condor_actors.machine.run.process_tree import MARK
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ __all__ = ["ProgramEnd", "launch_for", "room_bytes", "run_own_program", "sentenc
 
 MEMORY_BYTES = 1 << 30
 OPEN_FILES = 1024
-PIPE_BYTES = 32 * 1024
-"""An order is never longer, so that it is in the pipe before its reader is there."""
+ORDER_BYTES = 32 * 1024
+"""An order is never longer."""
 PROGRAM = "import sys; sys.path[:] = {path!r}; import runpy; runpy.run_module({name!r}, run_name='__main__')"
 """It finds its modules where this process does."""
 
@@ -61,12 +61,11 @@ def run_own_program(starter: Starter, name: str, order: bytes, keep: Sequence[in
         OSError: it cannot be started.
     """
     edges, claim = starter.edges, starter.claim
-    if len(order) > PIPE_BYTES:
+    if len(order) > ORDER_BYTES:
         raise OSError("the order is too long: an image, a URL or the machine's settings for it")
-    reading, asking = os.pipe2(os.O_CLOEXEC)
+    reading = input_of(order)
     telling, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        os.write(asking, order)
         plan = LaunchPlan(
             program=sys.executable, arguments=("-I", "-c", PROGRAM.format(path=sys.path, name=name)), directory="/",
             environment={MARK: f"{edges.root.path}:{starter.run_id}"}, stdin=reading,
@@ -79,7 +78,7 @@ def run_own_program(starter: Starter, name: str, order: bytes, keep: Sequence[in
         os.close(telling)
         raise
     finally:
-        for descriptor in (reading, asking, writing):
+        for descriptor in (reading, writing):
             os.close(descriptor)
 
 

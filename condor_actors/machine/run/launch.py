@@ -29,7 +29,7 @@ from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.process_watch import ProcessWatch
 from condor_actors.machine.run.users import Account
 
-__all__ = ["Ended", "LaunchPlan", "Launched", "Launcher", "PosixLauncher"]
+__all__ = ["Ended", "LaunchPlan", "Launched", "Launcher", "PosixLauncher", "input_of"]
 
 DEATH_SIGNAL = 9
 STATUS_BYTES = 4
@@ -101,6 +101,25 @@ class Ended:
     user_cpu_s: float
     system_cpu_s: float
     peak_memory_kib: int
+
+
+def input_of(data: bytes) -> int:
+    """A descriptor from which a program reads this.
+
+    No pipe: how much one takes before its reader is there depends on how many others its user has (``pipe(7)``), and a
+    write that waits for one would stop this process, which is to start the reader.
+    """
+    if not data:
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    descriptor = os.memfd_create("input", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as stream:
+            stream.write(data)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 class Launched(Protocol):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from condor_actors.cores.site_programs.programs import SiteProgram
-from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPlan, PosixLauncher
+from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPlan, PosixLauncher, input_of
 from condor_actors.machine.run.pipe_reader import PipeReader
 from condor_actors.machine.run.process_tree import MARK, descendants, mark_of, marked, signal_all, start_ticks
 from condor_actors.machine.run.users import Account
@@ -134,7 +134,7 @@ class _Run:
         Raises:
             OSError: not even the launcher could be started.
         """
-        given = [_readable(program.stdin)]
+        given = [input_of(program.stdin)]
         try:
             for take in (self._wrote, self._complained):
                 reading, writing = os.pipe2(os.O_CLOEXEC)
@@ -183,18 +183,3 @@ class _Run:
         """Read no more."""
         for pipe in self._pipes:
             pipe.close()
-
-
-def _readable(data: bytes) -> int:
-    """A descriptor that these bytes can be read from."""
-    if not data:
-        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    file = os.memfd_create("stdin", os.MFD_CLOEXEC)
-    try:
-        with open(file, "wb", closefd=False) as stream:
-            stream.write(data)
-        os.lseek(file, 0, os.SEEK_SET)
-    except BaseException:
-        os.close(file)
-        raise
-    return file

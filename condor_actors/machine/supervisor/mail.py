@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -16,6 +17,12 @@ from condor_actors.config import Config
 __all__ = ["Mailer"]
 
 DEFAULT_PORT = 25
+MOST_RECIPIENTS = 20
+"""Of one mail: a job's owner is not to have this machine write to as many as a job's ad names."""
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}"
+_ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@[A-Za-z0-9](?:[A-Za-z0-9.-]{{0,252}}[A-Za-z0-9])?")
+_ENCODED = "=?"
+"""How an encoded word begins: what it says would be read as part of the header."""
 
 
 class Mailer:
@@ -49,9 +56,11 @@ class Mailer:
         from twisted.internet.defer import succeed
 
         named = to.replace(",", " ").split()
-        recipients = [each for each in named if each.isascii() and each.isprintable()]
+        recipients = [each for each in named if is_address(each)][:MOST_RECIPIENTS]
         if recipients != named:
-            self._log.error("mail to {to} ({subject}): an address has letters of ASCII only", to=to, subject=subject)
+            self._log.error("mail to {to} ({subject}): an address is NAME@HOST in letters of ASCII, and there are at "
+                            "most {most} of them; the others are left out", to=to[:1000], subject=subject,
+                            most=MOST_RECIPIENTS)
         host, port = self._server()
         if not recipients or not host:
             return succeed(False)
@@ -86,6 +95,11 @@ class Mailer:
         self._log.error("mail to {to} ({subject}) was not taken: {reason}", to=to, subject=subject,
                         reason=failure.getErrorMessage())
         return False
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an address that headers and servers take as it is; the library breaks over what is none."""
+    return _ADDRESS.fullmatch(text) is not None and _ENCODED not in text
 
 
 def compose(sender: str, recipients: list[str], subject: str, body: str) -> bytes:

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from condor_actors.cores.checkpoints.manifest import (
     BadCheckpoint,
@@ -18,6 +21,7 @@ from condor_actors.cores.checkpoints.manifest import (
     read_list,
     write_list,
 )
+from condor_actors.durable import write_whole
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.tools.lib.command import ToolError, Words, operands_of, reminder_of, run
 from condor_actors.tools.lib.flags import Flag, Given
@@ -96,7 +100,9 @@ def _of_line(place: int) -> Callable[[str], int]:
 
 
 def _digest(path: str) -> str:
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file", path)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -118,8 +124,8 @@ def _make(folder: str) -> int:
                 mode = os.stat(path).st_mode & 0o777
                 entries.append(FileEntry(path=os.path.relpath(path, folder), mode=mode, digest=_digest(path)))
     made = os.path.join(folder, "_condor_checkpoint_MANIFEST.0000")
-    with open(made, "wb") as file:
-        file.write(write_list(CheckpointList(number=0, base="", entries=tuple(entries))))
+    # In one piece, and never through a link: a job may have left the folder, with what lies in it.
+    write_whole(Path(made), write_list(CheckpointList(number=0, base="", entries=tuple(entries))))
     print(made)
     return 0
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.native.fuzz import descriptions, families, journals, queues, sockets, watches
+from tests.native.fuzz import descriptions, families, journals, queues, sockets, terminals, watches
 from tests.native.fuzz.building import HERE, Unbuildable, build_fuzzer, search
 
 LONGEST = 8192
@@ -17,7 +17,7 @@ LONGEST = 8192
 
 def frames() -> dict[str, bytes]:
     return {**{path.name: path.read_bytes() for path in (HERE / "frames").iterdir()}, **descriptions.seeds(),
-            **families.seeds(), **sockets.seeds(), **watches.seeds(), **queues.seeds()}
+            **families.seeds(), **sockets.seeds(), **terminals.seeds(), **watches.seeds(), **queues.seeds()}
 
 
 HARNESSES = {"shadow_frames": frames, "journal_back": journals.seeds}

@@ -38,11 +38,11 @@ static void give_up(const char *what, int error)
 
 /* The shadow looks up what descriptors stand for: of /proc this is all that the empty root directory gets, where the
  * machine allows a mount. */
-static void keep_own_descriptors(void)
+static bool keep_own_descriptors(void)
 {
     static const char *const kept[] = {"/proc/self/fd", "/proc/self/fdinfo"};
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-        return;
+        return false;
     mkdir("proc", 0755);
     mkdir("proc/self", 0755);
     for (int i = 0; i < 2; i++) {
@@ -50,6 +50,7 @@ static void keep_own_descriptors(void)
         if (mount(kept[i], kept[i] + 1, NULL, MS_BIND, NULL) < 0)
             perror(kept[i]);
     }
+    return true;
 }
 
 static void say_in(const char *path, const char *text)
@@ -60,7 +61,17 @@ static void say_in(const char *path, const char *text)
     close(file);
 }
 
-/* Someone without rights may take an empty root directory too, in a user namespace of his own, where he stays who he
+/* Terminals of its own, which are nobody else's; without a mount the shadow has none here. */
+static void make_terminals(void)
+{
+    mkdir("dev", 0755);
+    mkdir("dev/pts", 0755);
+    if (mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620") < 0)
+        return;
+    must(symlink("pts/ptmx", "dev/ptmx") < 0 && errno != EEXIST ? -1 : 0, "dev/ptmx");
+}
+
+/* Somebody without rights may take an empty root directory too, in a user namespace of his own, where he stays who he
  * is. Without that the frames would be answered with all that he may do. */
 static void enter_own_namespace(void)
 {
@@ -86,7 +97,8 @@ static void shut_in(void)
     bool is_root = geteuid() == 0;
     if (!is_root)
         enter_own_namespace();
-    keep_own_descriptors();
+    if (keep_own_descriptors())
+        make_terminals();
     must(chroot("."), "the working directory as an empty root directory");
     must(chdir("/"), "the root directory");
     if (is_root) {

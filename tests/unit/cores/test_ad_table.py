@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.collector.ad_table import ADS_PER_PAGE, MOST_GONE, AdTable
+from condor_actors.cores.collector import ad_table
+from condor_actors.cores.collector.ad_table import ADS_PER_PAGE, MOST_GONE, AdTable, TooManyAds
 from condor_actors.messages.advertise import AdKind
 from condor_actors.messages.codec import MAX_BODY_BYTES, encode
 
@@ -137,3 +138,29 @@ def test_an_ad_that_subscribers_could_not_be_told_of_is_refused(ad: bytes) -> No
     with pytest.raises(ValueError, match="an ad has at most 300 KiB, and its name 1024 letters"):
         table.update(AdKind.SLOT, ad, b"", now_s=1.0, lifetime_s=60.0)
     assert len(table) == 0
+
+
+def test_one_machine_has_no_more_than_its_share_and_what_goes_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ad_table, "MOST_OF_MACHINE", 3)
+    monkeypatch.setattr(ad_table, "MOST_BYTES_OF_MACHINE", 2000)
+    table = AdTable()
+
+    def update(number: int, host: str, **more: str) -> None:
+        table.update(AdKind.SLOT, slot(number, **more), b"", now_s=0.0, lifetime_s=LIFE_S, host=host)
+
+    for number in range(3):
+        update(number, "evil")
+    with pytest.raises(TooManyAds, match="evil has 3 ads"):
+        update(3, "evil")
+    for number in range(10, 20):
+        update(number, "")  # this machine's own
+        update(number + 10, f"other{number}")
+    with pytest.raises(TooManyAds, match="of 0 MiB together"):
+        update(1, "evil", Long="x" * 2000)
+    update(1, "evil", Long="x" * 1000)
+    with pytest.raises(TooManyAds):
+        update(2, "evil", Long="x" * 1000)
+    table.invalidate(AdKind.SLOT, ("slot1@m",), "")
+    update(2, "evil", Long="x" * 1000)
+    table.drop_hosts({"evil", "", *(f"other{number}" for number in range(10, 20))})
+    assert not table._shares

@@ -1,4 +1,4 @@
-"""A clock that someone sets."""
+"""A clock that somebody sets."""
 
 from __future__ import annotations
 

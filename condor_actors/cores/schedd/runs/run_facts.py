@@ -7,8 +7,9 @@ when it ends.  A shadow runs with its owner's rights, so of what it reports only
 
 from __future__ import annotations
 
-from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError
+from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, unparse
 from condor_actors.cores.checkpoint_seals import Generation
+from condor_actors.cores.chirp_protocol import is_attribute_name
 from condor_actors.cores.devices.provisioned import provisioned
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.job_attributes import reported
@@ -21,6 +22,11 @@ from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.shadow_host import RunEnded
 
 __all__ = ["RunFacts"]
+
+MOST_MACHINE_ATTRIBUTES = 100
+MOST_RUNS_KEPT = 100
+MOST_LETTERS = 8191
+"""Of ``job_machine_attrs``: names, runs, and letters of a value; what is more is not kept."""
 
 
 class RunFacts:
@@ -41,16 +47,20 @@ class RunFacts:
         self._machine_attributes(job, claim.ad)
 
     def _machine_attributes(self, job: Job, slot: ClassAd) -> None:
-        """``job_machine_attrs``: what the slot says, kept in the job as ``MachineAttr<name><how many runs ago>``."""
-        names = [name.strip() for name in job.ad.get_str("JobMachineAttrs").split(",") if name.strip()]
-        kept = max(1, job.ad.get_int("JobMachineAttrsHistoryLength", 1))
-        for name in names:
+        """``job_machine_attrs``: what the slot says, kept in the job as ``MachineAttr<name><how many runs ago>``.
+
+        The job says how much that is, so there is a bound: this is a turn of the schedd's.
+        """
+        wanted = job.ad.get_str("JobMachineAttrs").split(",")
+        names = [name for each in wanted if is_attribute_name(name := each.strip())]
+        kept = min(max(1, job.ad.get_int("JobMachineAttrsHistoryLength", 1)), MOST_RUNS_KEPT)
+        for name in names[:MOST_MACHINE_ATTRIBUTES]:
             for ago in range(kept - 1, 0, -1):
                 older = job.ad.find(f"machineattr{name}{ago - 1}".lower())
                 if older is not None:
                     self._context.queue.set(job, **{f"MachineAttr{name}{ago}": older})
             value = slot.evaluate(name, job.ad)
-            if value is not UNDEFINED:
+            if value is not UNDEFINED and len(unparse(value)) <= MOST_LETTERS:
                 self._context.queue.set(job, **{f"MachineAttr{name}0": value})
 
     def count_start(self, job: Job, hosts: int) -> int:

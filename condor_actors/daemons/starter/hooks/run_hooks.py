@@ -28,7 +28,7 @@ from condor_actors.cores.starter.hooks import (
     prepared,
 )
 from condor_actors.cores.starter.run_spec import BadJob
-from condor_actors.machine.run.launch import Ended, LaunchPlan
+from condor_actors.machine.run.launch import Ended, LaunchPlan, input_of
 from condor_actors.machine.run.pipe_reader import PipeReader
 from condor_actors.machine.run.process_tree import MARK
 from condor_actors.messages.codes import HoldCode
@@ -244,10 +244,8 @@ class _Hook:
             OSError: it cannot be started.
         """
         reactor: Any = self._starter.context.system.clock
-        opened = [os.memfd_create("job-ad", os.MFD_CLOEXEC)]
+        opened = [input_of(ad)]
         try:
-            os.write(opened[0], ad)
-            os.lseek(opened[0], 0, os.SEEK_SET)
             for take in (self._print, self._say):
                 reading, writing = os.pipe2(os.O_CLOEXEC)
                 opened.append(writing)

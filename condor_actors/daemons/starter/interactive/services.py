@@ -21,7 +21,7 @@ from condor_actors.cores.starter import job_run as jr
 from condor_actors.daemons.starter.interactive.shells import NAMESPACE_FILES, inside
 from condor_actors.daemons.starter.own_program import PROGRAM
 from condor_actors.machine.containers import port_forwarding
-from condor_actors.machine.run.launch import Ended, LaunchPlan
+from condor_actors.machine.run.launch import Ended, LaunchPlan, input_of
 from condor_actors.machine.run.process_tree import MARK
 
 if TYPE_CHECKING:
@@ -121,9 +121,8 @@ class Services:
             "account": attrs.asdict(account) if account is not None else None,
             "services": [(made.fileno(), port) for made, (_, port) in zip(self._listening, spec.services, strict=True)],
         }).encode()
-        reading, asking = os.pipe2(os.O_CLOEXEC)
+        reading = input_of(order)
         try:
-            os.write(asking, order)
             as_turn = run.context.as_turn
             edges.launcher.launch(LaunchPlan(
                 program=sys.executable, arguments=("-I", "-c", PROGRAM.format(
@@ -136,7 +135,6 @@ class Services:
                 limits={"core": "0"}), lambda: None, as_turn(self._lost), as_turn(self._ended))
         finally:
             os.close(reading)
-            os.close(asking)
 
     def _ended(self, how: Ended) -> None:
         self._lost(f"its process ended by {f'signal {how.exit_signal}' if how.exit_signal > 0 else 'itself'}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from condor_actors.machine.run import launch
-from condor_actors.machine.run.launch import LaunchPlan, PosixLauncher
+from condor_actors.machine.run.launch import LaunchPlan, PosixLauncher, input_of
 from condor_actors.machine.run.process_tree import MARK
 
 
@@ -26,3 +27,12 @@ def test_the_launcher_itself_has_no_variables_of_the_jobs(monkeypatch: pytest.Mo
     with pytest.raises(OSError, match="enough"):
         PosixLauncher(None, "/launcher").launch(plan, lambda: None, lambda _: None, lambda _: None)
     assert seen == {"_CONDOR_JOB_ENV_LD_PRELOAD": "/tmp/x.so", MARK: "here"}
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"x" * 300_000])
+def test_what_a_program_is_told_waits_for_nobody_to_read_it(data: bytes) -> None:
+    """A pipe would: for a user who has many of them one takes a page."""
+    descriptor = input_of(data)
+    with open(descriptor, "rb") as stream:
+        assert not os.get_inheritable(descriptor)
+        assert stream.read() == data

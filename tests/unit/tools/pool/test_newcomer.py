@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import importlib
 import sys
 from pathlib import Path
 
@@ -9,14 +11,20 @@ import pytest
 
 from condor_actors.tools.jobs import history, q, qedit
 from condor_actors.tools.pool import status
-from tests.harness.commands import COMMANDS
+
+SCRIPTS = configparser.ConfigParser()
+SCRIPTS.read(Path(__file__).parents[4] / "setup.cfg")
+COMMANDS = dict(
+    line.split(" = ") for line in SCRIPTS["options.entry_points"]["console_scripts"].split("\n") if line.strip()
+)
 
 
 def said(name: str, words: list[str], monkeypatch: pytest.MonkeyPatch,
          capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:  # fmt: skip
+    module, _, function = COMMANDS[name].partition(":")
     monkeypatch.setattr(sys, "argv", [name, *words])
     try:
-        code = COMMANDS[name].load()()
+        code = getattr(importlib.import_module(module), function)()
     except SystemExit as ending:
         code = int(ending.code or 0)
     out = capsys.readouterr()

@@ -1,0 +1,63 @@
+"""Texts of few kinds of letters and great length: whoever reads them takes no more time than for others of that length.
+
+A regular expression that looks for something behind each of many blanks takes the square of their number: an ad, or the
+constraint of a question, that was nothing but blanks kept a daemon busy for hours.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
+from condor_actors.classads.forms.long_form import read_long
+from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
+from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
+from condor_actors.messages.references.image_reference import BadReference, ImageReference
+
+MOST_S = 3.0
+"""Of processor time, for what takes a few hundredths of a second, and took hours."""
+LENGTH = 60_000
+UNITS = (" ", "\n", "a", "1", "'", '"', "\\", '\\"', "$$(", "$$([", "$$(a:", "(", "/*", "a-", "=", "\ud800")
+FRAMES = ("{}", "A = {}", "A = {}\x01", "A = 1{}x", 'A = "{}', "A{}= 1", "A = '{}")
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """End what takes more processor time."""
+    def over(*_: object) -> None:
+        raise AssertionError(f"it takes more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGVTALRM, over)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def as_ad(text: str) -> object:
+    return ClassAd.from_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def expanded(text: str) -> object:
+    return expand_slot_references(ClassAd({"Arguments": text.replace("\ud800", "?")}), ClassAd())
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "ad": as_ad, "expression": parse_expression, "long form": read_long, "slot references": expanded,
+    "arguments": split_raw, "image": lambda text: ImageReference.read(f"docker://{text}"),
+}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("reader", READERS)
+def test_whatever_is_repeated(reader: str, unit: str) -> None:
+    for frame in FRAMES:
+        text = frame.format(unit * (LENGTH // len(unit)))
+        with at_most(MOST_S), suppress(BadReference, CannotExpand, ClassAdSyntaxError, UnbalancedQuote, ValueError):
+            READERS[reader](text)
