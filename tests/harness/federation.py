@@ -16,7 +16,7 @@ import attrs
 from tests.harness.namespaces import Machine, Wire, a_wire
 from tests.pool_fixture import Host
 
-__all__ = ["Federation", "a_federation", "introduce"]
+__all__ = ["GATEWAY", "Federation", "a_federation", "introduce"]
 
 GATEWAY = "GATEWAY_HOST = 10.88.7.2\n"
 TWO_GATEWAYS = "GATEWAY_HOST = 10.88.7.2, 10.88.7.3\n"
