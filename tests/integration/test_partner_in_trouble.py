@@ -20,9 +20,9 @@ pytestmark = [*NEED_NAMESPACES, *NEED_RUNTIME]
 LEASE_S = 2400
 VANISHED_S = 5
 VACATE_S = 10
-"""A run whose home has given it up cannot save its work: its machine, once it is back, waits this long in vain."""
+"""A run whose home has given it up cannot save its work; its machine, once it is back, gives it this long."""
 PATIENCE_S = 240
-"""A gateway notices within a minute that nothing is acknowledged; dialling in vain takes a part of another."""
+"""A gateway notices within a minute that nothing is acknowledged; a dial without an answer takes a part of another."""
 
 
 @attrs.frozen
