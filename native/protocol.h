@@ -80,7 +80,7 @@ enum {
     OP_FORK = 1013,        /* a channel for a new member of the family comes beside the answer; argument 0: it may be
                             * one that goes straight home (CONTROL_MEMBER); argument 1: how many processes come back.
                             * -EINPROGRESS: a checkpoint of the family begins; after it */
-    OP_REAL_PID = 1015,    /* pid of another member; result: its number where it runs; argument 1: the other way */
+    OP_REAL_PID = 1015,    /* pid of another member; result: its number where it runs; argument 1: REAL_PID_... */
     OP_EXEC = 1016,        /* close the descriptors marked close-on-exec */
     OP_PATH_OF = 1017,     /* fd; out: its path at home */
     OP_BEGIN = 1018,       /* a restarted program is about to go on; argument 0: how many processes come back: answered
@@ -102,11 +102,16 @@ enum {
     OP_FILE_INFO = 1041,    /* fd, O_CLOEXEC or 0: what is said of it under /proc/self/fdinfo; result: a new descriptor */
     OP_GROUP = 1030,        /* GROUP_..., pid or 0: this process, group or 0: the process's, or this process's; 1: the
                              * pid is a child, not waited for; see shadow/groups.c */
+    OP_ORPHANS = 1033,          /* of members that have no living parent, or this process, from number argument 0 on as many as
+                                 * argument 1, some of which have ended; out: struct orphan ...; result: how many */
     OP_SIGNALS = 1032,          /* fd, of signals; result: 1: it does not wait; out: which, a bit each */
     OP_TERMINAL_SIGNALS = 1031, /* out: struct sent_signal ...; result: how many are to be sent now */
     OP_PART_WRITTEN = 1028, /* errno or 0, digest; of the first process: answered when all are written, out: struct
                              * family_image ...; of others: when all is over: 0: go on, 1: end here, -errno: go on */
 };
+
+/* Which way OP_REAL_PID is asked. Back, it is told of who has ended, too. */
+enum { REAL_PID_OF = 0, REAL_PID_BACK = 1, REAL_PID_OF_LIVING = 2 /* back, and of nobody else */ };
 
 /* Process groups and sessions: what OP_GROUP is asked. A group has a number where it runs, too: the kernel's. */
 enum {
@@ -163,6 +168,11 @@ enum {
     READS_SIGNALS = 515, /* as an errno: of a descriptor of signals: the runtime reads them itself */
     IN_BACKGROUND = 514 /* as an errno: the call is one by which a terminal stops who is not in its foreground; with
                          * argument 3 it is done all the same */
+};
+
+/* One that may have become another's child. */
+struct orphan {
+    int32_t virtual_pid, real_pid;
 };
 
 /* Who a member is, and the children that it has not waited for. */

@@ -89,6 +89,7 @@ static const struct permission permissions[] = {
     {__NR_set_tid_address, {{0}}},
     {__NR_set_robust_list, {{0}}},
     {__NR_getpid, {{0}}},
+    {__NR_getppid, {{0}}},
     {__NR_gettid, {{0}}},
     {__NR_sched_getaffinity, {{0}}},
     {__NR_exit, {{0}}},
@@ -162,6 +163,12 @@ static void emit_runtimes_calls(void)
     }
     if (process.family) { /* itself and its children, within their session */
         SKIP_UNLESS_EQUAL(__NR_setpgid, 1);
+        ANSWER(SECCOMP_RET_ALLOW);
+        SKIP_UNLESS_EQUAL(__NR_prctl, 5); /* what it hears of its parent's end, and whose children become its own */
+        LOAD_LOW(0);
+        SKIP_IF_EQUAL(PR_SET_PDEATHSIG, 2);
+        SKIP_IF_EQUAL(PR_SET_CHILD_SUBREAPER, 1);
+        ANSWER(SECCOMP_RET_KILL_PROCESS);
         ANSWER(SECCOMP_RET_ALLOW);
     }
     /* Signals to the process itself, or to its family, and to no other. */

@@ -351,6 +351,7 @@ static long serve_operation(struct work *w)
     case OP_PART_WRITTEN: return serve_part_written(w);
     case OP_REAL_PID: return serve_real_pid(w);
     case OP_GROUP: return serve_group(w);
+    case OP_ORPHANS: return serve_orphans(w);
     case OP_SIGNALS: return serve_signals(w);
     case OP_TERMINAL_SIGNALS: return serve_terminal_signals(w);
     case OP_FACTS: return serve_facts(w);

@@ -61,6 +61,9 @@ long serve_begin(struct work *w);
 /* groups.c */
 long serve_group(struct work *w);
 
+/* orphans.c */
+long serve_orphans(struct work *w);
+
 /* terminal_signals.c */
 long serve_terminal_signals(struct work *w);
 

@@ -16,6 +16,7 @@
 #include "runtime/memory/shared_arena.h"
 #include "runtime/process/groups.h"
 #include "runtime/process/identity.h"
+#include "runtime/process/kinship.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/own_proc.h"
 #include "park.h"
@@ -150,6 +151,9 @@ static void come_back(void *argument)
         SYSTEM(__NR_set_robust_list, self->robust_list, self->robust_size);
     give_back_signals(self);
     self->takes_checkpoint = false;
+    const bool has_parent = process.parent_real_id; /* else who started it may be there still, and ends now */
+    if (has_parent)
+        death_signal_again(self);
     self->state = THREAD_LIVE;
     uint32_t back = __atomic_add_fetch(&threads_back, 1, __ATOMIC_SEQ_CST);
     const bool is_last = back == threads_live, stands = checkpoint_phase & 1;
@@ -164,6 +168,8 @@ static void come_back(void *argument)
     }
     while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
         wait_while(&begun, 0);
+    if (!has_parent)
+        death_signal_again(self);
     if (stands && is_last)
         stand_again(self);
     else if (stands)

@@ -13,6 +13,7 @@
 #include "runtime/memory/shared_arena.h"
 #include "groups.h"
 #include "identity.h"
+#include "kinship.h"
 #include "lineage.h"
 #include "runtime/memory/memory.h"
 #include "own_proc.h"
@@ -222,6 +223,19 @@ bool adopt_child(int virtual_id, int real_id)
     return child;
 }
 
+/* A child of another process, which has become this one's. */
+void note_orphan(int virtual_id, int real_id)
+{
+    lock(&children_lock);
+    bool known = false;
+    for (size_t i = 0; i < CHILDREN && !known; i++)
+        known = children[i].real_id == real_id;
+    struct child *child = known ? NULL : free_child();
+    if (child)
+        *child = (struct child){.virtual_id = virtual_id, .real_id = real_id};
+    unlock(&children_lock);
+}
+
 /* Their numbers are those of another machine; what no wait has told of them is still to be told. */
 void forget_children(void)
 {
@@ -237,7 +251,7 @@ void forget_children(void)
 
 int virtual_child_id(int real_id, bool forget)
 {
-    int found = real_id;
+    int found = 0;
     lock(&children_lock);
     for (size_t i = 0; i < CHILDREN; i++)
         if (children[i].real_id == real_id) {
@@ -276,7 +290,7 @@ int virtual_sender(int real_id)
     int found = virtual_kin_id(real_id);
     if (!found && process.helper && real_id == process.parent_real_id)
         found = process.start.parent_pid;
-    struct request request = {.call = OP_REAL_PID, .arguments = {real_id, 1}};
+    struct request request = {.call = OP_REAL_PID, .arguments = {real_id, REAL_PID_BACK}};
     if (!found)
         found = (int)ask(current_thread(), &request, NULL, 0, NULL, 0, NULL);
     return found > 0 ? found : real_id;
@@ -357,6 +371,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     self->real_id = process.real_id;
     self->virtual_id = process.start.virtual_pid = id;
     process.start.parent_pid = parent;
+    kinship_begin(self);
     if (flags & CLONE_SETTLS)
         SYSTEM(__NR_arch_prctl, ARCH_SET_FS, a[4]);
     self->clear_at_exit = flags & CLONE_CHILD_CLEARTID ? (int *)a[3] : NULL;

@@ -11,7 +11,8 @@ enum { ANY_CHILD = -1, STATUS_SHIFT = 8, STATUS_STOPPED = 0x7f /* and above it t
 extern struct lock children_lock;
 long start_member(struct trap *t, unsigned long flags);
 int real_child_id(int virtual_id);
-int virtual_child_id(int real_id, bool forget);
+int virtual_child_id(int real_id, bool forget); /* 0: there is none */
+void note_orphan(int virtual_id, int real_id);
 void note_change(struct thread *self, int real_id, int code, int number, int64_t at_ns);
 void note_going_on(int real_id, int64_t at_ns);
 bool changes_may_be_untold(void);

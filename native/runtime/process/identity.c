@@ -5,6 +5,7 @@
 
 #include "runtime/remote/channel.h"
 #include "runtime/remote/plan.h"
+#include "kinship.h"
 #include "process.h"
 #include "runtime/text.h"
 #include "runtime/trap.h"
@@ -19,7 +20,7 @@ static struct limit own_limits[RLIM_NLIMITS] GUARDED_BY(identity_lock);
 static bool limit_is_own[RLIM_NLIMITS] GUARDED_BY(identity_lock);
 
 long do_getpid(struct trap *t) { (void)t; return process.start.virtual_pid; }
-long do_getppid(struct trap *t) { (void)t; return process.start.parent_pid; }
+long do_getppid(struct trap *t) { return parent_now(t->self); }
 long do_getuid(struct trap *t) { (void)t; return process.start.uid; }
 long do_geteuid(struct trap *t) { (void)t; return process.start.euid; }
 long do_getgid(struct trap *t) { (void)t; return process.start.gid; }
@@ -209,10 +210,10 @@ long do_personality(struct trap *t)
 long do_prctl(struct trap *t)
 {
     enum { SET_DEATH = 1, GET_DEATH = 2, GET_DUMPABLE = 3, SET_DUMPABLE = 4, SET_NAME = 15, GET_NAME = 16,
-           READ_BOUND = 23, SET_SLACK = 29, GET_SLACK = 30, SUBREAPER = 36, NO_NEW = 38, GET_NO_NEW = 39,
+           READ_BOUND = 23, SET_SLACK = 29, GET_SLACK = 30, SET_REAPER = 36, GET_REAPER = 37, NO_NEW = 38, GET_NO_NEW = 39,
            THP = 41, GET_THP = 42 };
     char name[16] = {0};
-    int zero = 0;
+    int told;
     switch ((int)t->a[0]) {
     case SET_NAME:
         for (int i = 0; i < 15; i++)
@@ -223,15 +224,20 @@ long do_prctl(struct trap *t)
         memcpy(t->self->name, name, sizeof name);
         return 0;
     case GET_NAME: return copy_user((void *)t->a[1], t->self->name, 16) ? -EFAULT : 0;
-    case GET_DEATH: return copy_user((void *)t->a[1], &zero, sizeof zero) ? -EFAULT : 0;
-    case SET_DEATH:
+    case GET_DEATH:
+        told = t->self->death_signal;
+        return copy_user((void *)t->a[1], &told, sizeof told) ? -EFAULT : 0;
+    case SET_DEATH: return set_death_signal(t->self, t->a[1]);
+    case SET_REAPER: return set_reaper(t->a[1]);
+    case GET_REAPER:
+        told = process.reaps;
+        return copy_user((void *)t->a[1], &told, sizeof told) ? -EFAULT : 0;
     case SET_DUMPABLE:
     case SET_SLACK:
     case NO_NEW:
     case THP:
     case GET_THP:
     case READ_BOUND: return 0;
-    case SUBREAPER: return t->a[1] ? -EINVAL : 0; /* orphans are nobody's here */
     case GET_DUMPABLE:
     case GET_NO_NEW: return 1;
     case GET_SLACK: return 50000;

@@ -17,6 +17,7 @@
 #include "runtime/remote/control.h"
 #include "family.h"
 #include "groups.h"
+#include "kinship.h"
 #include "runtime/checkpoint/image.h"
 #include "process.h"
 #include "runtime/checkpoint/restart.h"
@@ -39,8 +40,10 @@ bool lineage_has(int virtual_id)
 /* This process and its children, for home. */
 long lineage_list(struct image_room *m)
 {
+    const int parent = parent_now(current_thread());
+    find_orphans(current_thread());
     long count = list_children(m->children, MOST_MEMBERS);
-    m->lineage = (struct lineage){.virtual_pid = process.start.virtual_pid, .parent_pid = process.start.parent_pid,
+    m->lineage = (struct lineage){.virtual_pid = process.start.virtual_pid, .parent_pid = parent,
                           .children = count < 0 ? 0 : (uint32_t)count};
     return count < 0 ? count : 0;
 }
@@ -253,4 +256,5 @@ void lineage_start(struct revival *r, struct thread *self)
             die(EXIT_CANNOT_START);
     }
     wait_for_ended(r);
+    reaper_again();
 }

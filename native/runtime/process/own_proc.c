@@ -3,6 +3,7 @@
 #include "own_proc.h"
 
 #include "runtime/memory/memory.h"
+#include "kinship.h"
 #include "process.h"
 #include "runtime/remote/remote.h"
 #include "runtime/text.h"
@@ -125,7 +126,7 @@ static void make_stat(struct text *text)
     put(text, " (");
     put(text, name);
     put(text, ") R ");
-    put_signed(text, process.start.parent_pid);
+    put_signed(text, parent_now(current_thread()));
     put(text, " ");
     put_signed(text, process.start.group);
     put(text, " ");
@@ -158,7 +159,7 @@ static void make_status(struct text *text)
     put(text, "\nPid:\t");
     put_signed(text, process.start.virtual_pid);
     put(text, "\nPPid:\t");
-    put_signed(text, process.start.parent_pid);
+    put_signed(text, parent_now(current_thread()));
     put(text, "\nTracerPid:\t0\nUid:\t");
     for (int i = 0; i < 4; i++)
         put_number(text, i ? process.start.euid : process.start.uid, 10), put(text, i < 3 ? "\t" : "\nGid:\t");

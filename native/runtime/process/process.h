@@ -24,7 +24,8 @@ struct process {
     bool own_lists; /* MAPS_FD and PAGEMAP_FD are this process's, not its parent's */
     bool executed; /* it has replaced its program since it was born */
     bool forked; /* there are, or were, others that got a copy of it */
-    int parent_real_id;
+    int parent_real_id; /* changes, with the parent's number, under identity_lock */
+    bool reaps; /* orphans among its descendants become its children */
     char program[PATH_LIMIT]; /* absolute, for /proc/self/exe */
     uint64_t stack_low, stack_high;
     int cpu_level;     /* of the best machine so far */

@@ -47,6 +47,7 @@ struct thread {
         bool ends;                /* with any handler, also one that restarts calls */
     } again;
     char name[NAME_BYTES];
+    int death_signal; /* when its parent ends; 0: none */
     struct waiter waiter;
     uint8_t scratch[SCRATCH_BYTES];
 };

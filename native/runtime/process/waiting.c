@@ -1,6 +1,7 @@
 /* Waiting for children: the kernel's, but for those that stop or go on, which is this runtime's; see stops.c. */
 #include "family.h"
 #include "groups.h"
+#include "kinship.h"
 #include "process.h"
 #include "runtime/text.h"
 #include "runtime/user.h"
@@ -11,9 +12,12 @@ enum { USAGE_WORDS = 18, SIGNAL_OF_STATUS = 0x7f, CHANGES = WUNTRACED | WCONTINU
 static long real_target(struct thread *self, int id, int *real)
 {
     *real = ANY_CHILD;
-    if (id > 0)
+    if (id > 0 && !(*real = real_child_id(id))) {
+        find_orphans(self);
         *real = real_child_id(id);
-    else if (id == (int)0x80000000)
+    } else if (id > 0) {
+        return 0;
+    } else if (id == (int)0x80000000)
         return -ESRCH;
     else if (id != ANY_CHILD) {
         long group = real_group_of(self, -id);
@@ -81,7 +85,7 @@ long do_wait4(struct trap *t)
     if ((t->a[1] && copy_user((void *)t->a[1], &status, sizeof status)) ||
         (t->a[3] && copy_user((void *)t->a[3], &usage, sizeof usage)))
         return -EFAULT;
-    return changed ? id : virtual_child_id((int)id, true);
+    return changed ? id : told_child(t->self, (int)id, true);
 }
 
 static void describe_change(struct siginfo *info, int id, int status)
@@ -106,7 +110,7 @@ static long wait_for_end_of(struct trap *t, int target, struct siginfo *info)
     if (ended && info->si_code != CLD_EXITED)
         await_last_calls(t->self, info->_sifields._sigchld._pid);
     if (info->_sifields._sigchld._pid)
-        info->_sifields._sigchld._pid = virtual_child_id(info->_sifields._sigchld._pid, ended);
+        info->_sifields._sigchld._pid = told_child(t->self, info->_sifields._sigchld._pid, ended);
     return 0;
 }
 

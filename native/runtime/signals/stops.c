@@ -16,6 +16,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/process/family.h"
 #include "runtime/checkpoint/park.h"
+#include "runtime/process/kinship.h"
 #include "runtime/process/process.h"
 #include "signals.h"
 #include "runtime/text.h"
@@ -192,8 +193,9 @@ void pass_stop_on(void)
 /* AT_NS: when it was told to do so. */
 static void tell_parent(enum order what, int number, int64_t at_ns)
 {
+    const bool has_parent = process.helper && parent_now(current_thread()) > 1; /* no order is for others than the family */
     const int parent = process.parent_real_id;
-    if (process.helper && send_order(parent, parent, what, number, at_ns) == -ESRCH) /* without its first thread */
+    if (has_parent && send_order(parent, parent, what, number, at_ns) == -ESRCH) /* without its first thread */
         send_order(parent, 0, what, number, at_ns);
 }
 

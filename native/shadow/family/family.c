@@ -422,7 +422,7 @@ long serve_real_pid(struct work *w)
         if (s->greeted && (ARGUMENT(1) ? s->real_pid : s->virtual_pid) == ARGUMENT(0))
             found = ARGUMENT(1) ? s->virtual_pid : s->real_pid;
     uint32_t known = root->ended_count < MOST_ENDED ? root->ended_count : MOST_ENDED;
-    for (uint32_t i = 1; i <= known && ARGUMENT(1) && found < 0; i++) { /* its signal may be taken after its end */
+    for (uint32_t i = 1; i <= known && ARGUMENT(1) == REAL_PID_BACK && found < 0; i++) { /* its signal may be taken after its end */
         const struct membership *gone = &root->ended[(root->ended_count - i) % MOST_ENDED];
         if (gone->real_pid == ARGUMENT(0))
             found = gone->pid;
