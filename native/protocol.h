@@ -102,6 +102,7 @@ enum {
     OP_FILE_INFO = 1041,    /* fd, O_CLOEXEC or 0: what is said of it under /proc/self/fdinfo; result: a new descriptor */
     OP_GROUP = 1030,        /* GROUP_..., pid or 0: this process, group or 0: the process's, or this process's; 1: the
                              * pid is a child, not waited for; see shadow/groups.c */
+    OP_PROCESS = 1034,          /* PROCESS_...; see shadow/family/process_files.c */
     OP_ORPHANS = 1033,          /* of members that have no living parent, or this process, from number argument 0 on as many as
                                  * argument 1, some of which have ended; out: struct orphan ...; result: how many */
     OP_SIGNALS = 1032,          /* fd, of signals; result: 1: it does not wait; out: which, a bit each */
@@ -168,6 +169,18 @@ enum {
     READS_SIGNALS = 515, /* as an errno: of a descriptor of signals: the runtime reads them itself */
     IN_BACKGROUND = 514 /* as an errno: the call is one by which a terminal stops who is not in its foreground; with
                          * argument 3 it is done all the same */
+};
+
+/* Processes as descriptors: what OP_PROCESS is asked. */
+enum {
+    PROCESS_FILE = 1, /* O_NONBLOCK or 0; result: a new descriptor, of nobody yet, closed by an exec and not had by a child */
+    PROCESS_NAME = 2, /* fd, pid, 1: a child that was not waited for, or this process: that is who it is of */
+    PROCESS_OF = 3,   /* fd; out: struct process_told */
+    PROCESS_ENDS = 4, /* -, pid; result: 1: it has ended, or has said that it ends */
+};
+
+struct process_told {
+    int32_t virtual_pid, has_ended, wants_nonblocking, reserved;
 };
 
 /* One that may have become another's child. */

@@ -198,6 +198,7 @@ static long serve_exit(struct work *w)
 {
     struct session *s = w->session;
     s->state = SHADOW_EXITED;
+    process_ends(s);
     records_forget(s); /* its parent may have waited for it before its channel ends */
     ipc_process_ended(s);
     segments_left(s);
@@ -272,7 +273,9 @@ static long serve_path_of(struct work *w)
         return -ENOENT;
     snprintf(link, sizeof link, "/proc/self/fd/%d", real);
     const struct file *file = file_of(w->session, ARGUMENT(0));
-    ssize_t length = file->terminal ? (ssize_t)terminal_shown(file, found, sizeof found) : readlink(link, found, sizeof found);
+    ssize_t length = file->process    ? snprintf(found, sizeof found, "anon_inode:[pidfd]")
+                     : file->terminal ? (ssize_t)terminal_shown(file, found, sizeof found)
+                                      : readlink(link, found, sizeof found);
     uint8_t *to = length < 0 ? NULL : out_room(w, (size_t)length);
     if (!to)
         return -ENOENT;
@@ -351,6 +354,7 @@ static long serve_operation(struct work *w)
     case OP_PART_WRITTEN: return serve_part_written(w);
     case OP_REAL_PID: return serve_real_pid(w);
     case OP_GROUP: return serve_group(w);
+    case OP_PROCESS: return serve_process(w);
     case OP_ORPHANS: return serve_orphans(w);
     case OP_SIGNALS: return serve_signals(w);
     case OP_TERMINAL_SIGNALS: return serve_terminal_signals(w);

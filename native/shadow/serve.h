@@ -61,6 +61,9 @@ long serve_begin(struct work *w);
 /* groups.c */
 long serve_group(struct work *w);
 
+/* process_files.c */
+long serve_process(struct work *w);
+
 /* orphans.c */
 long serve_orphans(struct work *w);
 

@@ -42,6 +42,7 @@ struct file {
     struct socket *socket; /* NULL: it is none */
     struct inotify *inotify; /* as is this */
     struct terminal *terminal; /* and this */
+    struct process_file *process; /* and this */
     atomic_ullong signals;     /* of a descriptor of signals: which, a bit each */
     bool memory_known;       /* atomic: whether it is a file in memory; see memory_files.c */
     struct memory_account *memory; /* NULL: it is none */
@@ -54,7 +55,7 @@ enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, 
        FILE_RECORDS, /* no descriptor's: the session locks records by it, see records.c */
        FILE_INOTIFY,
        FILE_IPC, /* no descriptor's: semaphores, message queues and shared memory, in a checkpoint */
-       FILE_TERMINAL, FILE_SIGNALS };
+       FILE_TERMINAL, FILE_SIGNALS, FILE_PROCESS };
 
 struct entry {
     struct file *file;
@@ -168,6 +169,7 @@ struct session {
     struct session *next_member; /* guarded by the table's lock; of the root: the first helper */
     int virtual_pid;             /* as are all from here to the statistics, but the bell, which is its thread's to make */
     int bell;                    /* rings when something happens in the family; -1: it was never listened to */
+    bool ending;                 /* its process has said that it ends */
     struct membership member;
     struct membership ended[MOST_ENDED]; /* of the root: members that have ended, the last ones */
     uint32_t ended_count;                /* how many ever did */
@@ -245,6 +247,16 @@ long family_wait(struct work *w, int64_t until_ns);
 struct membership *membership_of(struct session *root, int pid) REQUIRES(table_lock);
 void membership_ended(struct session *root, const struct membership *who) REQUIRES(table_lock);
 void membership_again(struct work *w);
+
+/* process_files.c */
+struct process_file;
+void process_ends(struct session *s);
+void processes_ended(struct session *root, int pid);
+int process_timer(void);
+bool process_file_begin(struct session *s, struct file *file, int pid, bool ended);
+void process_file_end(struct process_file *p);
+int process_of(const struct file *file, bool *ended);
+int64_t process_described(const struct file *file);
 
 /* members.c */
 void drop_spares(struct session *root);

@@ -54,7 +54,7 @@ _MAGICS = (0x47534443, 0x46534443)  # the second: of older images, which have th
 _PT_LOAD, _PT_NOTE = 1, 4
 _KINDS = ("file", "standard", "pipe", "socket pair", "event counter", "epoll", "timer", "nameless file",
           "socket", "record locks", "inotify instance", "semaphores, queues and shared memory",
-          "pseudo-terminal", "signals")
+          "pseudo-terminal", "signals", "process")
 
 
 _SAME = struct.Struct("<3Q")

@@ -19,6 +19,8 @@
 #include "own_proc.h"
 #include "runtime/remote/plan.h"
 #include "process.h"
+#include "process_files.h"
+#include "runtime/remote/remote.h"
 #include "runtime/remote/secret.h"
 #include "runtime/memory/shared.h"
 #include "runtime/signals/signals.h"
@@ -419,7 +421,7 @@ static long fork_member(struct trap *t, unsigned long flags, struct birth *birth
     return id ? id : result;
 }
 
-long start_member(struct trap *t, unsigned long flags)
+static long begin_birth(struct trap *t, unsigned long flags)
 {
     struct thread *self = t->self;
     struct request request = {.call = OP_FORK, .arguments = {process.direct}};
@@ -449,6 +451,25 @@ long start_member(struct trap *t, unsigned long flags)
         loan_await(birth.loan, birth.real_id);
     else if (result < 0)
         loan_drop(birth.loan);
+    return result;
+}
+
+/* With CLONE_PIDFD a descriptor of it, which is there before it is. */
+long start_member(struct trap *t, unsigned long flags)
+{
+    if (!(flags & CLONE_PIDFD))
+        return begin_birth(t, flags);
+    if (!process.family)
+        return -EAGAIN;
+    long file = new_process_file(t->self, 0);
+    const int fd = (int)file;
+    if (file < 0)
+        return file;
+    long result = copy_user((void *)t->a[2], &fd, sizeof fd) ? -EFAULT : begin_birth(t, flags);
+    if (result > 0)
+        name_process_file(t->self, file, (int)result, true);
+    else if (result < 0)
+        call_home(t->self, __NR_close, file, 0, 0, 0, 0, 0);
     return result;
 }
 

@@ -192,7 +192,9 @@ long do_clone(struct trap *t)
     unsigned long flags = t->a[0];
     if (flags & NAMESPACES)
         return -EPERM;
-    if (flags & (CLONE_PIDFD | CLONE_PARENT)) /* it would wait for a child that is not there */
+    if (flags & CLONE_PARENT) /* it would wait for a child that is not there */
+        return -EINVAL;
+    if (flags & CLONE_PIDFD && flags & (CLONE_THREAD | CLONE_PARENT_SETTID | CLONE_DETACHED))
         return -EINVAL;
     if ((flags & NEEDED) == NEEDED)
         return start_thread(t, flags);

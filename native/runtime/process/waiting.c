@@ -3,6 +3,7 @@
 #include "groups.h"
 #include "kinship.h"
 #include "process.h"
+#include "process_files.h"
 #include "runtime/text.h"
 #include "runtime/user.h"
 
@@ -76,6 +77,10 @@ long do_wait4(struct trap *t)
     if (!changed)
         id = wait_for_end(t, __NR_wait4, a);
     t->self->awaits_changes = false;
+    if (id == 0 && whom > 0 && is_about_to_end(t->self, whom)) {
+        a[2] &= ~WNOHANG;
+        id = wait_for_end(t, __NR_wait4, a);
+    }
     if (id == -EINTR)
         return -RESTART_ALWAYS;
     if (id <= 0)
@@ -98,15 +103,44 @@ static void describe_change(struct siginfo *info, int id, int status)
     info->_sifields._sigchld._status = goes_on ? SIGCONT : status >> STATUS_SHIFT;
 }
 
-/* The kernel's part of waitid. Returns 0 and INFO, as the program is told it, or -errno. */
-static long wait_for_end_of(struct trap *t, int target, struct siginfo *info)
+/* What waitid is asked. */
+struct wanted {
+    int kind, id; /* P_... */
+    long options;
+    bool waits_not; /* the descriptor that it is asked by does not wait */
+};
+
+/* One that is named by a descriptor becomes one that is named by its number. Returns 0 or -errno. */
+static long find_by_file(struct thread *self, struct wanted *w)
 {
-    const bool ends = t->a[3] & WEXITED; /* it must be for something */
-    long a[6] = {(long)t->a[0], target, (long)info, ends ? (long)t->a[3] & ~CHANGES : (long)t->a[3]};
+    struct process_told told;
+    if (w->kind != WAIT_BY_FILE)
+        return 0;
+    long failed = w->id < 0 ? -EINVAL : process_of_file(self, w->id, &told);
+    if (failed)
+        return failed;
+    w->kind = P_PID;
+    w->id = told.virtual_pid;
+    w->waits_not = told.wants_nonblocking && !(w->options & WNOHANG);
+    if (w->waits_not)
+        w->options |= WNOHANG;
+    return 0;
+}
+
+/* The kernel's part of waitid. Returns 0 and INFO, as the program is told it, or -errno. */
+static long wait_for_end_of(struct trap *t, const struct wanted *w, int target, struct siginfo *info)
+{
+    const bool ends = w->options & WEXITED; /* it must be for something */
+    long a[6] = {w->kind, target, (long)info, ends ? w->options & ~CHANGES : w->options};
     long result = wait_for_end(t, __NR_waitid, a);
+    if (!result && ends && (w->options & WNOHANG) && !info->_sifields._sigchld._pid && w->kind == P_PID &&
+        is_about_to_end(t->self, w->id)) {
+        a[3] &= ~WNOHANG;
+        result = wait_for_end(t, __NR_waitid, a);
+    }
     if (result < 0)
         return result;
-    bool ended = info->si_code >= CLD_EXITED && info->si_code <= CLD_DUMPED && !(t->a[3] & WNOWAIT);
+    bool ended = info->si_code >= CLD_EXITED && info->si_code <= CLD_DUMPED && !(w->options & WNOWAIT);
     if (ended && info->si_code != CLD_EXITED)
         await_last_calls(t->self, info->_sifields._sigchld._pid);
     if (info->_sifields._sigchld._pid)
@@ -118,23 +152,28 @@ long do_waitid(struct trap *t)
 {
     struct siginfo info;
     memset(&info, 0, sizeof info);
-    int id = (int)t->a[1], target = ANY_CHILD, status = 0;
-    if (t->a[0] > P_PGID || (t->a[0] == P_PID && id <= 0) || (t->a[0] == P_PGID && id < 0))
+    int target = ANY_CHILD, status = 0;
+    struct wanted w = {(int)t->a[0], (int)t->a[1], (int)t->a[3], false};
+    long result = find_by_file(t->self, &w);
+    if (result)
+        return result;
+    if ((unsigned)w.kind > P_PGID || (w.kind == P_PID && w.id <= 0) || (w.kind == P_PGID && w.id < 0))
         return -EINVAL;
-    const int whom = t->a[0] == P_ALL ? ANY_CHILD : t->a[0] == P_PID ? id : -id;
-    if (t->a[0] != P_ALL && real_target(t->self, whom, &target))
+    const int whom = w.kind == P_ALL ? ANY_CHILD : w.kind == P_PID ? w.id : -w.id;
+    if (w.kind != P_ALL && real_target(t->self, whom, &target))
         return -ECHILD;
     if (target < 0)
         target = -target;
-    t->self->awaits_changes = t->a[3] & CHANGES; /* said before looking */
-    int changed = find_change(t->self, whom, (int)t->a[0], target, t->a[3], &status);
-    long result = 0;
+    t->self->awaits_changes = w.options & CHANGES; /* said before looking */
+    int changed = find_change(t->self, whom, w.kind, target, (unsigned long)w.options, &status);
     if (changed)
         describe_change(&info, changed, status);
     else
-        result = wait_for_end_of(t, target, &info);
+        result = wait_for_end_of(t, &w, target, &info);
     t->self->awaits_changes = false;
     if (result < 0)
         return result == -EINTR ? -RESTART_ALWAYS : result;
+    if (w.waits_not && !info._sifields._sigchld._pid)
+        return -EAGAIN;
     return t->a[2] && copy_user((void *)t->a[2], &info, sizeof info) ? -EFAULT : 0;
 }

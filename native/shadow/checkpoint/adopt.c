@@ -181,6 +181,7 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
     case FILE_EPOLL: return epoll_create1(EPOLL_CLOEXEC);
     case FILE_IPC: return eventfd(0, EFD_CLOEXEC);
     case FILE_SIGNALS: return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    case FILE_PROCESS: return process_timer();
     case FILE_TIMER:
         real = timerfd_create((int)d->offset, TFD_CLOEXEC | TFD_NONBLOCK);
         if (real >= 0 && d->content_size == sizeof setting) {
@@ -230,6 +231,11 @@ static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct
         snprintf(text, sizeof text, "%.150s %s", path ? path : "a nameless file",
                  errno == EAGAIN ? "is locked by another program" : "cannot be opened again");
         tell(s, SHADOW_BROKEN, errno, 0, text);
+        return NULL;
+    }
+    if (d->kind == FILE_PROCESS && !process_file_begin(s, file, (int)d->offset, d->offset >> 32)) {
+        file_drop(file);
+        errno = ENOMEM;
         return NULL;
     }
     file->kind = d->kind;

@@ -45,10 +45,18 @@ static void *run_member(void *argument)
     for (int i = 0; i < 512; i++)
         root->statistics.by_call[i] += s->statistics.by_call[i];
     pthread_mutex_unlock(&table_lock);
+    processes_ended(root, s->virtual_pid);
     family_left(root, s);
     session_free(s);
     end_family(root);
     return NULL;
+}
+
+/* A descriptor of the process that is being born: its parent's alone. */
+static bool is_made_for_child(const struct file *file)
+{
+    bool ended;
+    return file->kind == FILE_PROCESS && !process_of(file, &ended);
 }
 
 static struct session *copy_session(struct session *s, int channel)
@@ -63,7 +71,7 @@ static struct session *copy_session(struct session *s, int channel)
     for (int i = 0; i < 3; i++)
         member->task.standard[i] = -1;
     for (int i = 0; i < MAX_FILES; i++)
-        if (s->entries[i].file) {
+        if (s->entries[i].file && !is_made_for_child(s->entries[i].file)) {
             member->entries[i] = s->entries[i];
             file_keep(s->entries[i].file);
         }

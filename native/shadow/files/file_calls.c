@@ -46,6 +46,8 @@ long serve_read(struct work *w)
         return terminal_read(w, file, size);
     if (file->kind == FILE_SIGNALS)
         return -READS_SIGNALS;
+    if (file->kind == FILE_PROCESS)
+        return -EINVAL;
     if (!is_ready(file, POLLIN))
         return would_wait(w, file, POLLIN);
     uint8_t *to = out_room(w, size);
@@ -76,7 +78,7 @@ long serve_write(struct work *w)
         return -EINVAL;
     if (file->inotify)
         return -EBADF;
-    if (file->kind == FILE_SIGNALS)
+    if (file->kind == FILE_SIGNALS || file->kind == FILE_PROCESS)
         return -EINVAL;
     if (file->socket) {
         w->hints = file->socket->type == SOCK_STREAM ? HINT_MORE : 0;

@@ -78,6 +78,8 @@ void file_drop(struct file *file)
             socket_end(file->socket);
         if (file->inotify)
             inotify_end(file->inotify);
+        if (file->process)
+            process_file_end(file->process);
         memory_end(file);
         free(file);
     }

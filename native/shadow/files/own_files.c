@@ -62,11 +62,11 @@ long serve_reopen(struct work *w)
 /* ---- /proc/self/fdinfo */
 
 /* Lines of the kernel's that mean the same to the program. */
-static bool is_told(const char *line)
+static bool is_told(const char *line, bool of_process)
 {
     static const char *const told[] = {"pos:",     "mnt_id:",  "ino:", "eventfd-count:", "eventfd-semaphore:",
                                        "clockid:", "ticks:",   "settime flags:", "it_value:", "it_interval:"};
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+    for (size_t i = 0; i < (of_process ? 3 : sizeof told / sizeof *told); i++)
         if (strncmp(line, told[i], strlen(told[i])) == 0)
             return true;
     return false;
@@ -85,7 +85,7 @@ static bool put_lock(int to, const char *line, int pid, bool is_record)
 }
 
 /* Copies what the kernel says of REAL to TO, as far as it means the same to the program. */
-static bool put_info(int to, int real, long flags, int pid)
+static bool put_info(int to, int real, long flags, int pid, bool of_process)
 {
     char name[64], line[256];
     bool good = true;
@@ -98,7 +98,7 @@ static bool put_info(int to, int real, long flags, int pid)
             good = dprintf(to, "flags:\t0%lo\n", (unsigned long)flags) > 0;
         else if (strncmp(line, "lock:", 5) == 0)
             good = put_lock(to, line, pid, false);
-        else if (is_told(line))
+        else if (is_told(line, of_process))
             good = write(to, line, strlen(line)) == (ssize_t)strlen(line);
     }
     fclose(info);
@@ -151,6 +151,13 @@ static bool put_watches(int to, struct inotify *in)
     return good;
 }
 
+static bool put_process(int to, const struct file *file)
+{
+    bool ended;
+    const int pid = process_of(file, &ended);
+    return dprintf(to, "Pid:\t%d\nNSpid:\t%d\n", ended ? -1 : pid, ended ? -1 : pid) > 0;
+}
+
 long serve_file_info(struct work *w)
 {
     struct session *s = w->session;
@@ -161,8 +168,8 @@ long serve_file_info(struct work *w)
     if (real < 0)
         return -errno;
     const long flags = shown_flags(file) | (s->entries[ARGUMENT(0)].closes_on_exec ? O_CLOEXEC : 0);
-    const bool good = put_info(real, file->inotify ? file->inotify->real : file->real, flags, s->virtual_pid) &&
-                      put_records(real, s, file) && (!file->inotify || put_watches(real, file->inotify));
+    const bool good = put_info(real, file->inotify ? file->inotify->real : file->real, flags, s->virtual_pid, file->process) &&
+                      put_records(real, s, file) && (!file->inotify || put_watches(real, file->inotify)) && (!file->process || put_process(real, file));
     if (!good || lseek(real, 0, SEEK_SET) < 0 || fchmod(real, 0444) < 0) {
         close(real);
         return -EIO;
