@@ -26,8 +26,8 @@ REFUSED = {
     "io_uring_setup": "asynchronous kernel I/O (ENOSYS)",
     **dict.fromkeys(("mount", "chroot", "unshare", "setns", "sethostname"), "administration (EPERM)"),
     "userfaultfd": "handling its own page faults (EPERM)",
-    **dict.fromkeys(("pidfd_open", "pidfd_send_signal", "pidfd_spawn", "pidfd_spawnp"),
-                    "processes as descriptors (ENOSYS)"),
+    "pidfd_getfd": "descriptors of other processes (EPERM)",
+    **dict.fromkeys(("pidfd_spawn", "pidfd_spawnp"), "a process with its descriptor by clone3 (ENOSYS)"),
     "execveat": "programs by their descriptor (ENOSYS)",
 }
 """Functions of the C library, with what they are for and the errno that the program gets."""

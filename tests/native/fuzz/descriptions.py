@@ -23,6 +23,7 @@ PIECE = struct.Struct("<2q")
 LOCK = struct.Struct("<2q2I")
 ASKED = struct.Struct("<2h4x2qi4x")  # struct flock
 PLAIN, STANDARD, PIPE, PAIR, EVENT, EPOLL, TIMER, TEXT, _, RECORDS = range(10)
+PROCESS = 14
 PATH_SIZE, CONTENT_SIZE = 8, 9  # places among a file's numbers
 FIRST_HANDLE, FIRST_LOCKED, MOST_LOCKED = 4096, 5120, 1024
 A_SECOND = struct.pack("<4q", 0, 0, 1, 0)
@@ -66,6 +67,8 @@ FILES = {
     "named pipe": file(PLAIN, path=b"pipe\0", flags=0, offset=A_PIPE, mode=0o10600, content=bytes(16) + b"in it"),
     "of a process that ended": file(PLAIN, path=b"/proc/4194305/stat\0", flags=0),
     "nameless and whole": file(TEXT, content=b"as it was"),
+    "process": file(PROCESS, offset=2),
+    "process that has ended": file(PROCESS, flags=0o4002, offset=1 << 32 | 3),
     "records of the first": file(RECORDS, path=b"file\0", content=LOCK.pack(0, 9, 0, 1) + LOCK.pack(20, -1, 0, 0)),
 }  # fmt: skip
 

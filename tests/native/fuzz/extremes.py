@@ -15,7 +15,7 @@ from native.generate import Call, parse
 
 REQUEST = struct.Struct("<IHH6q")
 TABLE = Path(__file__).parents[3] / "native" / "syscalls.tbl"
-OPERATIONS = (*range(1001, 1033), 1040, 1041)
+OPERATIONS = (*range(1001, 1035), 1040, 1041)
 REMOVED = {"sync", "syncfs", "fsync", "fdatasync"}  # heard on the whole machine
 AT_HERE = -100
 MODES = 8  # of the harness, see mode_of in shadow_frames.c: an input's size modulo this
@@ -82,9 +82,10 @@ def extremes(call: Call) -> bytes:
     """Return the input for CALL: each argument at each edge, on each kind of descriptor."""
     arguments, payload = sane(call)
     data = prologue() + frame(289, (-1, 0xFFFF, 8, 0))  # 15: of signals
+    data += frame(1034, (1, 0)) + frame(1034, (2, 16, 2, 1))  # 16: of a process
     for place in range(6):
         for edge in EDGES:
-            for number in range(2, 16) if place and arguments[0] == 3 else [arguments[0]]:
+            for number in range(2, 17) if place and arguments[0] == 3 else [arguments[0]]:
                 tried = [number, *arguments[1:]]
                 tried[place] = edge
                 data += BEFORE.get(call.number, b"") + frame(call.number, tuple(tried), payload)

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 
 from tests.native.fuzz.extremes import AT_HERE, EDGES, MODES, PATH, frame, prologue
 
+EXIT, PATH_OF, FILE_INFO = 1002, 1017, 1041
 IMAGE_BEGIN, IMAGE_END, HOLD, RELEASE, FORK, SHARE = 1008, 1009, 1011, 1012, 1013, 1029
 GATHER, PARKED, COMMONS, PART, PART_WRITTEN = range(1024, 1029)
-GROUP, ADOPT = 1030, 1007
+GROUP, ADOPT, REAL_PID, ORPHANS, PROCESS = 1030, 1007, 1015, 1033, 1034
+FILE, NAME, WHO, ENDS = range(1, 5)
 OF, SESSION, FIND, SET, LEAD, REAL, MEMBERS, ENDED = range(1, 9)
 FIRST, MORE, OVER = 1, 2, 3
 COMMON, KIN, CHILD = struct.Struct("<3Q"), struct.Struct("<2i2I"), struct.Struct("<4i")
@@ -94,10 +96,29 @@ def groups_of_a_program() -> bytes:
     return grouped((OF,), (LEAD,), *ended, *asks, (MEMBERS, 0, -1)) + taken() + grouped((FIND, 0, 3), (SET, 0, 3))
 
 
+def processes() -> bytes:
+    """Return what makes descriptors of processes, names, polls, reads and saves them, and asks for orphans."""
+    made = b"".join(frame(PROCESS, (FILE, flags)) for flags in (0, 0o4000, 1)) + frame(FORK, (0,))
+    named = [(NAME, 15, 2, 0), (NAME, 15, 3, 1), (NAME, 16, 4242, 1), (NAME, 16, 5, 0), (NAME, 3, 2, 0)]
+    asked = [(WHO, 15), (WHO, 16), (WHO, 3), (ENDS, 0, 2), (ENDS, 0, 4242), (ENDS, 0, 0)]
+    told = [(0,), (64, 64), (0, 64), (-1, 64)]
+    return (
+        made
+        + b"".join(frame(PROCESS, each) for each in (*named, *asked))
+        + b"".join(frame(READ, (fd, 8, 8)) + frame(FILE_INFO, (fd, 0)) + frame(PATH_OF, (fd,)) for fd in (15, 16))
+        + grouped((LEAD,), *((ENDED, pid, pid, 1, 9) for pid in range(3, 90)))
+        + b"".join(frame(ORPHANS, each) for each in told)
+        + b"".join(frame(REAL_PID, (9, way)) for way in range(4))
+        + taken()
+        + frame(EXIT, (0,))
+        + frame(PROCESS, (NAME, 15, 2, 1))
+    )
+
+
 def seeds() -> dict[str, bytes]:
     """Return what a search should begin with, by name."""
     return {"family": taken(), "family with a helper": frame(FORK, (0,)) + taken() + taken(), "mapped": mapped(),
-            "moved": moved(), "groups": groups_of_a_program()}
+            "moved": moved(), "groups": groups_of_a_program(), "processes": processes()}
 
 
 def inputs() -> Iterator[tuple[str, bytes]]:
@@ -137,6 +158,13 @@ def inputs() -> Iterator[tuple[str, bytes]]:
         for edge in EDGES
         for other in (0, 3, edge)
     ]
+    groups["processes"] = [
+        frame(PROCESS, (FILE, 0)) + frame(PROCESS, (what, 15, edge, 1)) + frame(PROCESS, (what, edge, other, edge))
+        for what in range(ENDS + 2)
+        for edge in EDGES
+        for other in (2, edge)
+    ]
+    groups["orphans"] = [frame(ORPHANS, (edge, other)) for edge in EDGES for other in (64, edge)]
     groups["many ended"] = [grouped(*((ENDED, pid, pid, 1, 9) for pid in range(1, 1100)), (MEMBERS, 0, 5)) + taken()]
     for name, requests in groups.items():
         data = prologue() + b"".join(requests)
