@@ -20,7 +20,7 @@ static void note_orphan(struct session *s, const struct membership *who, struct 
     REQUIRES(table_lock);
 static void note_orphan(struct session *s, const struct membership *who, struct orphan *list, long *count, int64_t *skip)
 {
-    const bool meant = who->real_pid && who->pid != s->member.pid && (who->parent == s->member.pid || !lives(s->root, who->parent));
+    const bool meant = who->real_pid && who->pid != s->member.pid && (!lives(s->root, who->parent) || who->parent == s->member.pid);
     if (!meant || *count == MOST_AT_ONCE || (*skip)-- > 0)
         return;
     list[(*count)++] = (struct orphan){who->pid, who->real_pid};
