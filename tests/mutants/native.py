@@ -169,6 +169,20 @@ RUNTIME: tuple[Mutation, ...] = (
         why="a signal that waited while the program moved comes from nobody",
         killed_by=("tests/native/test_queued_signals.py::test_signals_that_wait_move",)),
     Mutation(
+        "orphans-are-not-looked-for", "native/runtime/kinship/kinship.c",
+        "            if (is_child(list[i].real_pid))\n",
+        "            if (!list[i].real_pid)\n",
+        why="a process cannot wait for a child that another one has started for it",
+        killed_by=(
+            "tests/native/test_kinship.py"
+            "::test_what_becomes_of_the_children_of_those_that_end_is_the_native_thing",)),
+    Mutation(
+        "stopped-members-stay", "native/runtime/signals/stops.c",
+        "            if (home_is_lost())",
+        "            if (!process.family && home_is_lost())",
+        why="a process that the program has stopped stays on the machine when its shadow is killed",
+        killed_by=("tests/native/test_standalone.py::test_a_member_that_is_stopped_does_not_outlive_the_command",)),
+    Mutation(
         "owner-does-not-die", "native/runtime/process/owned.c",
         "waiters | FUTEX_OWNER_DIED",
         "waiters",

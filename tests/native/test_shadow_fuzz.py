@@ -55,6 +55,7 @@ NOT_REACHED = {
         "take_spare", "forget_member", "session_of",
     },
     "of two members: tests/native/test_record_locks.py has such": {"has_lock"},
+    "of members that have ended: tests/native/test_kinship.py has such": {"lives"},
     "a matter of time": {"idle_sleep", "send_padding"},
     "no room for the journal: tests/integration/test_standard_faults.py fills the disk": {"wait_for_room"},
     "left to the search: pipes with names, directories foreseen, names in /proc": {

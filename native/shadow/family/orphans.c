@@ -1,5 +1,5 @@
-/* Members that may have become the children of others: their parent has ended, or has told the kernel that they are somebody
- * else's.  Which process that is, the kernel knows where the family runs; here is who is to be asked for. */
+/* Members that may have become the children of others: their parent has ended, or has told the kernel that they are another's
+ * child.  Which process that is, the kernel knows where the family runs; here is who is to be asked for. */
 #include "shadow/serve.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Processes as descriptors (pidfd).  The process is one of the family, which the file knows by the number that the program
- * knows, and when it ends the file is told: then it is somebody who has ended, whatever gets that number later.  To poll
+ * knows, and when it ends the file is told: then it is of one that has ended, whatever gets that number later.  To poll
  * there is a timer, which goes off when the process ends: nothing else is readable then, and never writable.
  *
  *     nobody yet ─ PROCESS_NAME ▶ of a living one ─ its OP_EXIT, or the end of its session ▶ of one that has ended
