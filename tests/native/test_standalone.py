@@ -8,6 +8,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -87,6 +88,25 @@ def test_a_program_that_makes_no_calls_does_not_outlive_the_command(restarted: b
                 second.kill()
                 assert ends(watched)
             return
+        process.kill()
+        assert ends(watched)
+
+
+STOPS = """
+import os, signal, time
+child = os.fork()
+if not child:
+    os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(1000)
+os.waitpid(child, os.WUNTRACED)
+print(child, flush=True)
+time.sleep(1000)
+"""
+
+
+def test_a_member_that_is_stopped_does_not_outlive_the_command(tmp_path: Path) -> None:
+    with running(tmp_path, "run", "--", sys.executable, "-c", STOPS) as process:
+        watched = os.pidfd_open(int(line(process)))
         process.kill()
         assert ends(watched)
 

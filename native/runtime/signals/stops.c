@@ -21,7 +21,7 @@
 #include "signals.h"
 #include "runtime/text.h"
 
-enum { ORDER = -90 /* as the code of a signal */ };
+enum { ORDER = -90 /* as the code of a signal */, HOME_LOOK_S = 1 /* one that stands asks that often whether home is there */ };
 enum order { ORDER_STOP, ORDER_GO_ON, ORDER_TERMINAL /* such a signal follows */, ORDER_CHILD_STOPPED, ORDER_CHILD_WENT_ON };
 
 /* What lies beside an order's signal. */
@@ -214,6 +214,7 @@ static void begin_to_stand(void)
 bool stand_still(struct thread *self)
 {
     const uint64_t set = SIGNAL_BIT(CHECKPOINT_SIGNAL);
+    const struct __kernel_timespec moment = {HOME_LOOK_S, 0};
     while (is_to_stop()) {
         struct siginfo info;
         if (!stood_by) {
@@ -222,8 +223,11 @@ bool stand_still(struct thread *self)
         }
         if (checkpoint_is_wished())
             return true;
-        if (SYSTEM(__NR_rt_sigtimedwait, &set, &info, NULL, MASK_BYTES) != CHECKPOINT_SIGNAL)
+        if (SYSTEM(__NR_rt_sigtimedwait, &set, &info, &moment, MASK_BYTES) != CHECKPOINT_SIGNAL) {
+            if (channel_is_lost()) /* the others have ended with it */
+                die(EXIT_CHANNEL_LOST);
             continue;
+        }
         if (is_order(&info))
             take_order(self, &info);
         else if (!is_own_request(&info))
