@@ -1,4 +1,4 @@
-"""What children are told when their parents end, and whose they become then, is the native thing, also when all are moved."""
+"""What children hear when their parents end, and whose they become then, is the native thing, also after moves."""
 
 from __future__ import annotations
 
