@@ -78,7 +78,8 @@ enum {
                             * 2: how far in it, if that is to be written */
     OP_RELEASE = 1012,     /* handle: forget it; result 0, or one more than what OP_SHARE says: the last of it, see there */
     OP_FORK = 1013,        /* a channel for a new member of the family comes beside the answer; argument 0: it may be
-                            * one that goes straight home (CONTROL_MEMBER); argument 1: how many processes come back.
+                            * one that goes straight home (CONTROL_MEMBER); argument 1: how many processes come back;
+                            * 2: 1: its parent is this one's.
                             * -EINPROGRESS: a checkpoint of the family begins; after it */
     OP_REAL_PID = 1015,    /* pid of another member; result: its number where it runs; argument 1: REAL_PID_... */
     OP_EXEC = 1016,        /* close the descriptors marked close-on-exec */

@@ -54,6 +54,7 @@ struct permission {
 #define PLAIN_MAP \
     (MAP_SHARED | MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED_NOREPLACE)
 #define FORK_FLAGS SIGCHLD     /* at the end, and nothing shared */
+#define SIBLING_FLAGS (CLONE_PARENT | SIGCHLD)
 #define BASES_AND_CPUID 0x1007 /* bits of arch_prctl's: FS and GS base; 1011, 1012 CPUID faulting */
 #define OWN_FILES 7            /* bits of the descriptors' that are read: maps, pagemap, old image */
 
@@ -130,8 +131,9 @@ static void emit_condition(const struct condition *c)
         SKIP_IF_EQUAL(process.direct ? OTHER_CONTROL_FD : c->value, 1);
         break;
     case IS_OR_FORK:
-        SKIP_IF_EQUAL(c->value, 2);
-        SKIP_IF_EQUAL(process.family ? FORK_FLAGS : THREAD_FLAGS, 1);
+        SKIP_IF_EQUAL(c->value, 3);
+        SKIP_IF_EQUAL(process.family ? FORK_FLAGS : THREAD_FLAGS, 2);
+        SKIP_IF_EQUAL(process.family ? SIBLING_FLAGS : THREAD_FLAGS, 1);
         break;
     case IS_OWN: /* the channel, and the lists of its memory */
         SKIP_IF_EQUAL(c->value, 3);

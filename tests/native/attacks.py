@@ -29,7 +29,7 @@ OTHER_REQUESTS = [0x5401, 0x540E, 0x5412, 0x541B, 0x8933, 0xC0606611]
 """Of ioctl: reading the terminal's state, taking it, typing into it, and others."""
 
 
-NUMBERS = ("FAULT_REGISTER", "DIRTY_SCAN", "PLAIN_MAP", "MAP_ANONYMOUS", "THREAD_FLAGS", "FORK_FLAGS")
+NUMBERS = ("FAULT_REGISTER", "DIRTY_SCAN", "PLAIN_MAP", "MAP_ANONYMOUS", "THREAD_FLAGS", "FORK_FLAGS", "SIBLING_FLAGS")
 ENUMERATED = re.compile(r"\b([A-Z]\w+) = ([0-9a-fx]+)\b")
 
 
@@ -75,7 +75,7 @@ def violating(test: str, value: int, held: int) -> Iterator[int]:
         if value == 0:
             yield 1 << 32
     elif test == "IS_OR_FORK":
-        allowed = {value, constants()["FORK_FLAGS"]}
+        allowed = {value, constants()["FORK_FLAGS"], constants()["SIBLING_FLAGS"]}
         yield from {good ^ bit for good in allowed for bit in ALL_BITS} - allowed
     elif test == "HAS_ONLY":
         yield from (held | bit for bit in ALL_BITS if not bit & value)

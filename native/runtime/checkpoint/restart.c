@@ -16,7 +16,7 @@
 #include "runtime/memory/shared_arena.h"
 #include "runtime/process/groups.h"
 #include "runtime/process/identity.h"
-#include "runtime/process/kinship.h"
+#include "runtime/kinship/kinship.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/own_proc.h"
 #include "park.h"

@@ -13,14 +13,12 @@
 #include "runtime/memory/shared_arena.h"
 #include "groups.h"
 #include "identity.h"
-#include "kinship.h"
+#include "runtime/kinship/kinship.h"
 #include "lineage.h"
 #include "runtime/memory/memory.h"
 #include "own_proc.h"
 #include "runtime/remote/plan.h"
 #include "process.h"
-#include "process_files.h"
-#include "runtime/remote/remote.h"
 #include "runtime/remote/secret.h"
 #include "runtime/memory/shared.h"
 #include "runtime/signals/signals.h"
@@ -368,11 +366,13 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     process.executed = false;
     borrow(birth->loan);
     process.own_lists = false;
-    process.parent_real_id = process.real_id;
+    if (!(flags & CLONE_PARENT)) {
+        process.parent_real_id = process.real_id;
+        process.start.parent_pid = parent;
+    }
     process.real_id = (int)SYSTEM(__NR_getpid);
     self->real_id = process.real_id;
     self->virtual_id = process.start.virtual_pid = id;
-    process.start.parent_pid = parent;
     kinship_begin(self);
     if (flags & CLONE_SETTLS)
         SYSTEM(__NR_arch_prctl, ARCH_SET_FS, a[4]);
@@ -398,12 +398,14 @@ static long fork_member(struct trap *t, unsigned long flags, struct birth *birth
 {
     lock_for_fork();
     struct child *child = free_child();
-    long result = child ? SYSTEM(__NR_clone, SIGCHLD, 0, 0, 0, 0) : -EAGAIN;
+    const unsigned long sibling = flags & CLONE_PARENT;
+    long result = child ? SYSTEM(__NR_clone, SIGCHLD | sibling, 0, 0, 0, 0) : -EAGAIN;
     int id = 0;
     if (result > 0) {
         birth->real_id = (int)result;
         id = new_virtual_id((int)result);
-        *child = (struct child){.virtual_id = id, .real_id = (int)result};
+        if (!sibling) /* else its parent learns of it; see kinship.c */
+            *child = (struct child){.virtual_id = id, .real_id = (int)result};
     }
     unlock_after_fork(); /* in the child, too: it has its copies of them */
     if (result == 0 && child) {
@@ -421,10 +423,10 @@ static long fork_member(struct trap *t, unsigned long flags, struct birth *birth
     return id ? id : result;
 }
 
-static long begin_birth(struct trap *t, unsigned long flags)
+long begin_birth(struct trap *t, unsigned long flags)
 {
     struct thread *self = t->self;
-    struct request request = {.call = OP_FORK, .arguments = {process.direct}};
+    struct request request = {.call = OP_FORK, .arguments = {process.direct, 0, (flags & CLONE_PARENT) != 0}};
     if (!process.family)
         return -EAGAIN;
     arena_make();
@@ -454,35 +456,16 @@ static long begin_birth(struct trap *t, unsigned long flags)
     return result;
 }
 
-/* With CLONE_PIDFD a descriptor of it, which is there before it is. */
-long start_member(struct trap *t, unsigned long flags)
-{
-    if (!(flags & CLONE_PIDFD))
-        return begin_birth(t, flags);
-    if (!process.family)
-        return -EAGAIN;
-    long file = new_process_file(t->self, 0);
-    const int fd = (int)file;
-    if (file < 0)
-        return file;
-    long result = copy_user((void *)t->a[2], &fd, sizeof fd) ? -EFAULT : begin_birth(t, flags);
-    if (result > 0)
-        name_process_file(t->self, file, (int)result, true);
-    else if (result < 0)
-        call_home(t->self, __NR_close, file, 0, 0, 0, 0, 0);
-    return result;
-}
-
 long do_fork(struct trap *t)
 {
     t->a[1] = 0;
-    return start_member(t, 0);
+    return begin_birth(t, 0);
 }
 
 long do_vfork(struct trap *t)
 {
     t->a[1] = 0;
-    return start_member(t, CLONE_VM | CLONE_VFORK);
+    return begin_birth(t, CLONE_VM | CLONE_VFORK);
 }
 
 /* A signal to another member, with INFO, or NULL: its parent knows it, and so may its children; else home does. */

@@ -9,7 +9,7 @@ enum { ANY_CHILD = -1, STATUS_SHIFT = 8, STATUS_STOPPED = 0x7f /* and above it t
        STATUS_CONTINUED = 0xffff };
 
 extern struct lock children_lock;
-long start_member(struct trap *t, unsigned long flags);
+long begin_birth(struct trap *t, unsigned long flags);
 int real_child_id(int virtual_id);
 int virtual_child_id(int real_id, bool forget); /* 0: there is none */
 void note_orphan(int virtual_id, int real_id);

@@ -5,7 +5,7 @@
 
 #include "runtime/remote/channel.h"
 #include "runtime/remote/plan.h"
-#include "kinship.h"
+#include "runtime/kinship/kinship.h"
 #include "process.h"
 #include "runtime/text.h"
 #include "runtime/trap.h"

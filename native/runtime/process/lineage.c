@@ -17,7 +17,7 @@
 #include "runtime/remote/control.h"
 #include "family.h"
 #include "groups.h"
-#include "kinship.h"
+#include "runtime/kinship/kinship.h"
 #include "runtime/checkpoint/image.h"
 #include "process.h"
 #include "runtime/checkpoint/restart.h"

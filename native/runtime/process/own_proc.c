@@ -3,7 +3,7 @@
 #include "own_proc.h"
 
 #include "runtime/memory/memory.h"
-#include "kinship.h"
+#include "runtime/kinship/kinship.h"
 #include "process.h"
 #include "runtime/remote/remote.h"
 #include "runtime/text.h"

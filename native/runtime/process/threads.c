@@ -3,6 +3,7 @@
 
 #include "runtime/remote/control.h"
 #include "family.h"
+#include "runtime/kinship/process_files.h"
 #include "runtime/ipc/terminals.h"
 #include "lineage.h"
 #include "runtime/memory/memory.h"
@@ -192,14 +193,14 @@ long do_clone(struct trap *t)
     unsigned long flags = t->a[0];
     if (flags & NAMESPACES)
         return -EPERM;
-    if (flags & CLONE_PARENT) /* it would wait for a child that is not there */
-        return -EINVAL;
     if (flags & CLONE_PIDFD && flags & (CLONE_THREAD | CLONE_PARENT_SETTID | CLONE_DETACHED))
         return -EINVAL;
     if ((flags & NEEDED) == NEEDED)
         return start_thread(t, flags);
     if (flags & SHARED || (flags & CLONE_VM && !(flags & CLONE_VFORK)) || (flags & CSIGNAL) != SIGCHLD)
         return -EINVAL; /* a child has copies of everything, and its end is told by this signal */
+    if (flags & CLONE_PARENT && (!process.helper || flags & CLONE_VFORK)) /* whose parent is no member; who waits for no child */
+        return -EINVAL;
     return start_member(t, flags);
 }
 

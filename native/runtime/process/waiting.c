@@ -1,9 +1,9 @@
 /* Waiting for children: the kernel's, but for those that stop or go on, which is this runtime's; see stops.c. */
 #include "family.h"
 #include "groups.h"
-#include "kinship.h"
+#include "runtime/kinship/kinship.h"
 #include "process.h"
-#include "process_files.h"
+#include "runtime/kinship/process_files.h"
 #include "runtime/text.h"
 #include "runtime/user.h"
 

@@ -259,17 +259,6 @@ static long receive_plain(void *to, size_t size, bool interruptible)
     return got;
 }
 
-/* Whether home is there no more; for those who neither ask nor read just now. What has come stays. */
-bool channel_is_lost(void)
-{
-    enum { LOOK = 2 | 0x40 /* MSG_PEEK, MSG_DONTWAIT */ };
-    uint8_t byte;
-    struct vector room = {&byte, 1};
-    struct message message = {.parts = &room, .part_count = 1};
-    long got = SYSTEM(__NR_recvmsg, CHANNEL_FD, &message, LOOK);
-    return got == 0 || (got < 0 && got != -EAGAIN && got != -EINTR);
-}
-
 /* Fills the inbox. Returns -EINTR only when interruptible and nothing came. */
 static long fill_inbox(struct trap *interruptible, const uint64_t *mask) REQUIRES(reading);
 static long fill_inbox(struct trap *interruptible, const uint64_t *mask)

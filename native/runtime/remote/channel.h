@@ -40,7 +40,6 @@ long ask(struct thread *self, const struct request *request, const struct vector
 long ask_waiting(struct trap *t, struct request *request, const struct vector in[], int in_count,
                  const struct vector out[], int out_count, uint64_t *hints);
 void channel_reset(void) REQUIRES(one_thread);
-bool channel_is_lost(void);
 long tell_home(const struct request *request, const struct vector in[], int in_count);
 void defer(const struct request *request);
 void defer_position(int fd, int64_t position);

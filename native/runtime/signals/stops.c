@@ -16,7 +16,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/process/family.h"
 #include "runtime/checkpoint/park.h"
-#include "runtime/process/kinship.h"
+#include "runtime/kinship/kinship.h"
 #include "runtime/process/process.h"
 #include "signals.h"
 #include "runtime/text.h"
@@ -210,6 +210,17 @@ static void begin_to_stand(void)
         tell_parent(ORDER_CHILD_STOPPED, stood_by, at_ns);
 }
 
+/* Whether home is there no more; for those who neither ask nor read just now. What has come stays. */
+static bool home_is_lost(void)
+{
+    enum { LOOK = 2 | 0x40 /* MSG_PEEK, MSG_DONTWAIT */ };
+    uint8_t byte;
+    struct vector room = {&byte, 1};
+    struct message message = {.parts = &room, .part_count = 1};
+    long got = SYSTEM(__NR_recvmsg, CHANNEL_FD, &message, LOOK);
+    return got == 0 || (got < 0 && got != -EAGAIN && got != -EINTR);
+}
+
 /* All threads are parked. Returns when the program is to go on, or, with true, when a checkpoint is wanted. */
 bool stand_still(struct thread *self)
 {
@@ -224,7 +235,7 @@ bool stand_still(struct thread *self)
         if (checkpoint_is_wished())
             return true;
         if (SYSTEM(__NR_rt_sigtimedwait, &set, &info, &moment, MASK_BYTES) != CHECKPOINT_SIGNAL) {
-            if (channel_is_lost()) /* the others have ended with it */
+            if (home_is_lost()) /* the others have ended with it */
                 die(EXIT_CHANNEL_LOST);
             continue;
         }

@@ -143,7 +143,7 @@ static bool begin_thread(struct birth *birth)
 
 /* A new session that serves CHANNEL. STRAIGHT: its other end is the helper's own, and the two encrypt. Returns its
  * number in the family, or -errno, and the channel is the caller's. */
-static long start_member(struct session *s, int channel, bool straight)
+static long start_member(struct session *s, int channel, bool straight, bool sibling)
 {
     struct session *root = s->root;
     uint64_t number = ++root->helpers_asked;
@@ -158,7 +158,7 @@ static long start_member(struct session *s, int channel, bool straight)
     root->members++;
     pthread_mutex_lock(&table_lock);
     birth.member->member = s->member;
-    birth.member->member.parent = s->member.pid;
+    birth.member->member.parent = sibling ? s->member.parent : s->member.pid;
     birth.member->member.executed = false;
     birth.member->next_member = root->next_member;
     root->next_member = birth.member;
@@ -179,12 +179,12 @@ static long start_member(struct session *s, int channel, bool straight)
 }
 
 /* A channel whose other end goes beside the answer, or to who relays it. */
-static long start_near(struct session *s, int *passed_fd)
+static long start_near(struct session *s, bool sibling, int *passed_fd)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
-    long number = start_member(s, pair[0], false);
+    long number = start_member(s, pair[0], false, sibling);
     if (number < 0) {
         close(pair[0]);
         close(pair[1]);
@@ -199,6 +199,7 @@ static long start_near(struct session *s, int *passed_fd)
 long serve_fork(struct work *w)
 {
     struct session *s = w->session;
+    const bool sibling = ARGUMENT(2) == 1;
     int channel;
     int64_t label;
     bool never;
@@ -207,9 +208,9 @@ long serve_fork(struct work *w)
     if (!ARGUMENT(1) && !w->again && !family_may_grow(s->root))
         return -EINPROGRESS;
     if (!s->task.direct || !ARGUMENT(0))
-        return start_near(s, &w->passed_fd);
+        return start_near(s, sibling, &w->passed_fd);
     if (take_spare(s->root, &channel, &label, &never)) {
-        long number = start_member(s, channel, true);
+        long number = start_member(s, channel, true, sibling);
         if (number < 0)
             close(channel);
         else
@@ -217,13 +218,13 @@ long serve_fork(struct work *w)
         return number;
     }
     if (never)
-        return start_near(s, &w->passed_fd);
+        return start_near(s, sibling, &w->passed_fd);
     if (!w->again) {
         tell(s, SHADOW_WANTS_SPARE, 0, 0, NULL);
         w->until_ns = now_ns() + SPARE_WAIT_NS;
     }
     if (now_ns() >= w->until_ns)
-        return start_near(s, &w->passed_fd);
+        return start_near(s, sibling, &w->passed_fd);
     w->retry_ns = now_ns() + SPARE_LOOK_NS;
     return PARKED;
 }

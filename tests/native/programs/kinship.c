@@ -2,11 +2,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -254,6 +256,34 @@ static void late(void)
     prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
+/* Whose parent is that of who started it; it lives, and then has ended, while all are moved. */
+static void sibling(void)
+{
+    int status;
+    begin();
+    pid_t middle = fork();
+    if (!middle) {
+        const pid_t parent = getppid();
+        long pid = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+        if (!pid) {
+            rest();
+            say(getppid() == parent ? "a sibling" : "none");
+            rest();
+            _exit(getppid() == parent ? 44 : 45);
+        }
+        const int found = waitpid((pid_t)pid, NULL, 0) < 0 ? errno : 0;
+        (void)!write(told[1], &pid, sizeof(pid_t));
+        _exit(found);
+    }
+    waitpid(middle, &status, 0);
+    printf("not a child: %x\n", status);
+    pid_t pid = 0, other;
+    (void)!read(told[0], &pid, sizeof pid);
+    other = waitpid(pid, &status, 0);
+    printf("sibling: %d %x %d\n", other == pid, status, wait(NULL) < 0 ? errno : 0);
+    print_said("said");
+}
+
 int main(int count, char **arguments)
 {
     rest_ms = count > 1 ? atoi(arguments[1]) : 10;
@@ -272,5 +302,6 @@ int main(int count, char **arguments)
     reaps(0);
     reaps(1);
     late();
+    sibling();
     return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef RUNTIME_KINSHIP_H
 #define RUNTIME_KINSHIP_H
 
-#include "thread.h"
+#include "runtime/process/thread.h"
 
 int parent_now(struct thread *self);
 long set_death_signal(struct thread *self, unsigned long number);

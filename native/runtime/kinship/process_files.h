@@ -7,6 +7,7 @@
 enum { WAIT_BY_FILE = 3 /* P_PIDFD */ };
 
 long process_of_file(struct thread *self, int fd, struct process_told *told);
+long start_member(struct trap *t, unsigned long flags);
 bool is_about_to_end(struct thread *self, int virtual_id);
 long new_process_file(struct thread *self, int flags);
 long name_process_file(struct thread *self, long fd, int virtual_id, bool child);

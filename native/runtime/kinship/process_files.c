@@ -2,8 +2,8 @@
  * the kernel's here.  Home hears of an end a moment before the kernel has done it: a wait that need not wait does so then. */
 #include "process_files.h"
 
-#include "family.h"
-#include "process.h"
+#include "runtime/process/family.h"
+#include "runtime/process/process.h"
 #include "runtime/remote/remote.h"
 #include "runtime/signals/signals.h"
 #include "runtime/signals/stops.h"
@@ -94,4 +94,23 @@ long do_pidfd_send_signal(struct trap *t)
         return 0;
     const struct siginfo *beside = t->a[2] ? &info : NULL;
     return own ? send_signal(process.real_id, number, beside) : signal_member(told.virtual_pid, number, beside);
+}
+
+/* With CLONE_PIDFD a descriptor of it, which is there before it is. */
+long start_member(struct trap *t, unsigned long flags)
+{
+    if (!(flags & CLONE_PIDFD))
+        return begin_birth(t, flags);
+    if (!process.family)
+        return -EAGAIN;
+    long file = new_process_file(t->self, 0);
+    const int fd = (int)file;
+    if (file < 0)
+        return file;
+    long result = copy_user((void *)t->a[2], &fd, sizeof fd) ? -EFAULT : begin_birth(t, flags);
+    if (result > 0)
+        name_process_file(t->self, file, (int)result, true);
+    else if (result < 0)
+        call_home(t->self, __NR_close, file, 0, 0, 0, 0, 0);
+    return result;
 }

@@ -10,9 +10,9 @@
 
 #include <linux/prctl.h>
 
-#include "family.h"
-#include "identity.h"
-#include "process.h"
+#include "runtime/process/family.h"
+#include "runtime/process/identity.h"
+#include "runtime/process/process.h"
 #include "runtime/text.h"
 #include "runtime/user.h"
 
