@@ -10,9 +10,11 @@ NATIVE := $(shell find native -type f -not -name '*.o' 2>/dev/null)
 
 install: bytecode manual     ## virtual environment with everything built, condor_* in .venv/bin
 
-# Tools start twice as fast from compiled modules, and their users may not be allowed to write them.
+# Tools start twice as fast from compiled modules, and their users may not be allowed to write them; those that are
+# called most have theirs in one file.
 bytecode: $(STAMP)
 	@$(BIN)/python -m compileall -q condor_actors twisted
+	@$(BIN)/python -m condor_actors.tools.bundle
 
 # man finds the pages where the commands are on the PATH; completion: see docs/manual-pages.md.
 manual: $(STAMP)

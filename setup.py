@@ -3,7 +3,7 @@
 ``build_ext`` also runs ``make -C native``; the programs go to ``condor_actors/machine/native/bin``, in place
 when developing and into the wheel otherwise.  Only gcc, make and the installed cffi are used: no network.  A wheel
 also carries the manual pages and the completion of shells, which the built package writes itself; when developing,
-``make install`` has it do so.
+``make install`` has it do so.  The commands are scripts that start Python in their own way (`COMMAND`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,30 @@ CLASSADS = Extension(
     depends=["native/classads/core.h", "native/classads/tokens.h"],
     extra_compile_args=["-O2", "-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"],
 )
+COMMANDS = "condor_actors.commands"
+"""The entry points that become commands, each with a script of its own in ``bin``."""
+COMMAND = """#!/bin/sh
+# A shell finds the Python that belongs to this folder and starts it without site and PYTHON*; Python reads on below.
+''':'
+here=$0
+[ -h "$here" ] && here=$(readlink -f "$here")
+python=${here%/*}/{python}
+[ -x "$python" ] || python={python}
+exec "$python" -I -S "$here" "$@"
+':'''
+import sys
+
+sys.path += [__file__.rpartition("/bin/")[0] + "/lib/{python}/site-packages"{tree}]
+try:
+    from condor_actors.tools.start import command
+except ModuleNotFoundError:  # it is installed in some other way
+    import site
+
+    site.main()
+    from condor_actors.tools.start import command
+
+sys.exit(command("{module}", "{function}"))
+"""
 
 
 class NativeDistribution(Distribution):
@@ -36,6 +60,7 @@ class NativeDistribution(Distribution):
 
     def has_data_files(self) -> bool:
         return True
+
 
 
 class BuildNative(build_ext):
@@ -59,6 +84,34 @@ class BuildNative(build_ext):
             shutil.copy2(out / name, fresh)
             fresh.chmod(0o755)
             fresh.replace(target / name)  # a running program keeps its old file
+
+
+class BuildCommands(Command):
+    """Writes the script of each command."""
+
+    user_options = [("build-dir=", "d", "where they are written")]
+
+    def initialize_options(self) -> None:
+        self.build_dir: str | None = None
+
+    def finalize_options(self) -> None:
+        self.set_undefined_options("build", ("build_scripts", "build_dir"))
+
+    def get_source_files(self) -> list[str]:
+        return []
+
+    def run(self) -> None:
+        folder = Path(str(self.build_dir))
+        folder.mkdir(parents=True, exist_ok=True)
+        is_editable = self.get_finalized_command("build_py").editable_mode
+        text = COMMAND.replace("{tree}", f", {str(HERE)!r}" if is_editable else "")
+        text = text.replace("{python}", f"python{sys.version_info.major}.{sys.version_info.minor}")
+        for line in self.distribution.entry_points[COMMANDS]:
+            name, _, entry = line.partition("=")
+            module, _, function = entry.strip().partition(":")
+            path = folder / name.strip()
+            path.write_text(text.replace("{module}", module).replace("{function}", function))
+            path.chmod(0o755)
 
 
 class InstallManual(Command):
@@ -95,7 +148,8 @@ if __name__ == "__main__":
     PROGRAM_FOLDER.mkdir(exist_ok=True)  # before the packages are looked for: a folder of data counts as one
     setup(
         distclass=NativeDistribution,
-        cmdclass={"build_ext": BuildNative, "install_data": InstallManual},
+        cmdclass={"build_ext": BuildNative, "build_scripts": BuildCommands, "install_data": InstallManual},
         cffi_modules=["native/binding/build_native.py:ffibuilder"],
         ext_modules=[CLASSADS],
+        scripts=[COMMANDS],  # there are some: BuildCommands knows which
     )

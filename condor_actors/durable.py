@@ -19,7 +19,7 @@ TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["append_whole", "fresh_name", "open_beside", "sync_file_systems", "sync_folder", "write_whole"]
+__all__ = ["append_whole", "fresh_name", "open_beside", "sync_file_systems", "sync_folder", "write_at", "write_whole"]
 
 NOT_TO_BE_SYNCED = (errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP)
 """A folder that may not be read, or whose file system knows no such sync: the kernel writes it in its own time."""
@@ -144,6 +144,18 @@ def sync_file_systems(folders: Iterable[str]) -> None:
             done.add(device)
         finally:
             os.close(descriptor)
+
+
+def write_at(file: int, data: bytes, offset: int) -> None:
+    """Write all of it: the last write that finds room may find it for a part, and the next one says so.
+
+    Raises:
+        OSError: there is no room for the rest.
+    """
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(file, view, offset)
+        view, offset = view[written:], offset + written
 
 
 def append_whole(file: int, data: bytes) -> None:

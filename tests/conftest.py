@@ -128,9 +128,9 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The dearest files, where a run has many."""
+    """The most expensive files, where a run has many."""
     if len(TIME.by_file) > 1:
-        terminalreporter.section("dearest files, in processor time")
+        terminalreporter.section("most expensive files, in processor time")
         for line in table(TIME.by_file):
             terminalreporter.write_line(line)
 

@@ -37,7 +37,7 @@ class ToolFailed(AssertionError):
 def until(condition: Callable[[], Any], what: str | Callable[[], str], deadline_s: float = DEADLINE_S) -> Any:
     """The first true value of ``condition``, looked at again and again; for what no event tells of.
 
-    What it waits for is said in words, or by a function that says how far it has come.  A look that is dear (a tool)
+    What it waits for is said in words, or by a function that says how far it has come.  An expensive look (a tool)
     is taken the less often: what is waited for needs the processor too.
     """
     end = time.monotonic() + deadline_s
@@ -81,13 +81,13 @@ def small_file_system(size: str) -> Iterator[Path]:
 
 
 class Host:
-    """A machine of a pool as whoever sits there sees it: its tools.
+    """A machine of a pool as a user who sits there sees it: its tools.
 
     Attributes:
         dir: where the pool's folders (``spool``, ``execute``, ``log`` …) are.
         work: where the tools are run and jobs write.
         environment: of the tools.
-        is_ours: whether whoever runs the tests asks as those who sit there do.
+        is_ours: whether the user who runs the tests asks as those who sit there do.
     """
 
     is_ours = False

@@ -54,7 +54,7 @@ class Conditions:
 
     def take(self, line: LogicalLine) -> bool:
         """Follow ``line`` if it is part of a condition; False when it is not."""
-        if line.block is not None:
+        if line.block is not None or line.text[:1] not in "iIeE":
             return False
         match = _KEYWORD.fullmatch(line.text)
         if match is None or re.match(r"[=:]", match[2]):

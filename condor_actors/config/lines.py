@@ -52,7 +52,7 @@ def logical_lines(content: str, file: str) -> Iterator[LogicalLine]:
         at += 1
         if not text or text.startswith("#"):
             continue
-        block = _BLOCK.match(text)
+        block = _BLOCK.match(text) if "@=" in text else None
         if block is not None:
             kept, end = _block(physical, at, f"@{block[2]}")
             if end is None:

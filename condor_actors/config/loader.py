@@ -25,6 +25,7 @@ from condor_actors.config.macros import MacroSet, Source
 from condor_actors.config.parameters import default_text
 from condor_actors.config.templates import template_statements
 from condor_actors.patterns import late
+from condor_actors.written_text import read_written
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["find_root_file", "load_config", "own_home"]
 
 DEEPEST_INCLUDE: Final = 10
+MOST_FILE_BYTES: Final = 64 << 20
 """How many files may include one another; HTCondor stops there too."""
 
 _ASSIGNMENT: Final = late(r"((?:[A-Za-z_]|\$\([^()]*\))(?:[\w.]|\$\([^()]*\))*)\s*(\+?=|:)\s*(.*)", "s")
@@ -205,13 +207,13 @@ class Loader:
         return (self._value("REQUIRE_LOCAL_CONFIG_FILE") or "true").upper() in ("TRUE", "YES", "1", "T")
 
     def _read_folders(self, folders: str) -> None:
-        excluded = re.compile(self._value("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP") or r"(?!)")
+        exclusion = self._value("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP") or r"(?!)"
         for folder in re.split(r"[,\s]+", folders):
             if not folder or not os.path.isdir(folder):
                 continue
             for name in sorted(os.listdir(folder)):
                 path = os.path.join(folder, name)
-                if not excluded.search(name) and os.path.isfile(path):
+                if not re.search(exclusion, name) and os.path.isfile(path):
                     self._read_file(path, 0)
 
     def _read_settings(self) -> None:
@@ -254,8 +256,7 @@ class Loader:
 
     def _read_file(self, name: str, depth: int, includer: LogicalLine | None = None) -> None:
         try:
-            with open(name, encoding="utf-8", errors="surrogateescape") as file:
-                content = file.read()
+            content = read_written(name, most_bytes=MOST_FILE_BYTES).replace("\r\n", "\n")
         except OSError as error:
             raise ConfigError(
                 f"cannot read the configuration file {name}: {error.strerror}",

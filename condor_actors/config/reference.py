@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator
 
 from condor_actors.config.parameter import Parameter
-from condor_actors.config.parameters import SECTIONS
+from condor_actors.config.parameters import sections
 from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
 
 __all__ = ["described", "page", "sample"]
@@ -53,7 +53,7 @@ def sample() -> str:
         "",
         "LOCAL_CONFIG_DIR = $(CONFIG_ROOT)/config.d",
     ]
-    for section, rows in SECTIONS.items():
+    for section, rows in sections().items():
         lines += ["", "#" * WIDTH, f"## {section}", "#" * WIDTH]
         for row in rows:
             lines.append("")
@@ -78,7 +78,7 @@ def page() -> str:
         "Every parameter, from the table that the daemons themselves go by. `condor_config_val -help NAME` shows the",
         "same at a terminal. `<WORD>` stands for a word of your own.",
     ]
-    for section, rows in SECTIONS.items():
+    for section, rows in sections().items():
         lines += ["", f"## {section}"]
         for row in sorted(rows, key=lambda each: each.name):
             lines += ["", f"### {row.name.replace('<', '&lt;')}", "", row.doc.replace("<", "&lt;"), ""]

@@ -14,9 +14,11 @@ from condor_actors import accounts
 from condor_actors.actors import ActorSystem, CoreActor, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
-from condor_actors.cores.site_programs.programs import SiteAd, SiteSettings
+from condor_actors.cores.site_programs.programs import Mode, SiteAd, SiteSettings
 from condor_actors.cores.site_programs.schedule import (
     Changed,
+    Demanded,
+    DemandOver,
     HangUp,
     ProgramEnded,
     ProgramWrote,
@@ -24,6 +26,7 @@ from condor_actors.cores.site_programs.schedule import (
     StartProgram,
     StopProgram,
     TellAds,
+    TellDemandOver,
 )
 from condor_actors.daemons.site_settings import site_settings
 from condor_actors.effects import Effect
@@ -80,6 +83,7 @@ class SiteHost:
 
     Attributes:
         ads: what they say now.
+        is_demanded: whether those on demand are to run, or do; an actor that is begun anew runs them again.
 
     Raises:
         ConfigError: a value cannot be used.
@@ -94,11 +98,24 @@ class SiteHost:
         self.programs = programs
         self.facts = facts
         self.ads: tuple[SiteAd, ...] = ()
+        self.is_demanded = False
 
     def start(self) -> None:
         """Run them."""
         if self.settings.programs and self._system.actor(SITE_PROGRAMS) is None:
             self._system.spawn(SITE_PROGRAMS, lambda: SiteProgramsActor(self))
+
+    @property
+    def has_on_demand(self) -> bool:
+        """Whether any program runs on demand."""
+        return any(each.mode is Mode.ON_DEMAND for each in self.settings.programs)
+
+    def demand(self, *, on: bool) -> bool:
+        """Have the programs on demand run, or end; whether there is anything to wait for (:class:`DemandOver`)."""
+        self.is_demanded = on and self.has_on_demand
+        if self._system.actor(SITE_PROGRAMS) is not None:
+            self._system.tell(Address("", SITE_PROGRAMS), Demanded(self.is_demanded))
+        return self.is_demanded
 
     def read(self, config: Config) -> SiteSettings:
         """The settings of another configuration, for :meth:`reconfigure`.
@@ -130,7 +147,7 @@ class SiteProgramsActor(CoreActor):
     def started(self) -> None:
         """Run them."""
         self._programs.close()  # what ran for an actor that has crashed
-        self.context.perform(self.core.start(self.context.now_s()))
+        self.context.perform(self.core.start(self.context.now_s(), demanded=self._host.is_demanded))
 
     def stopped(self) -> None:
         """The daemon ends."""
@@ -160,6 +177,10 @@ class SiteProgramsActor(CoreActor):
             host, told = self._host, effect.told
             context.after_commit(lambda: setattr(host, "ads", told.ads))
             context.tell(host.to, told)
+        elif isinstance(effect, TellDemandOver):
+            host = self._host
+            context.after_commit(lambda: setattr(host, "is_demanded", False))
+            context.tell(host.to, DemandOver())
         else:
             super().perform_own(effect, delivery)
 

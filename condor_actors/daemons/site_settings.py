@@ -1,4 +1,4 @@
-"""Programs of the site as the configuration has them: STARTD_CRON_… and SCHEDD_CRON_….
+"""Programs of the site as the configuration has them: STARTD_CRON_…, SCHEDD_CRON_… and BENCHMARKS_….
 
 A wrong value is a ConfigError that names file, line and name, before anything is run.
 """
@@ -17,10 +17,13 @@ from condor_actors.numerals import numeral
 __all__ = ["period_s", "site_settings", "words_of"]
 
 INTERFACE_VERSION = "1"
+BENCHMARKS = "BENCHMARKS"
+OWN_BENCHMARKS = ("mips", "kflops")
+"""Those of BENCHMARKS_JOBLIST that are the pool's own."""
 MOST_LOAD = {"STARTD_CRON": "STARTD_CRON_MAX_JOB_LOAD", "SCHEDD_CRON": "SCHEDD_CRON_MAX_JOB_LOAD"}
-CONFIG_VAL = {"STARTD_CRON": "STARTD_CRON_CONFIG_VAL", "SCHEDD_CRON": "SCHEDD_CRON_CONFIG_VAL"}
+CONFIG_VAL = {"STARTD_CRON": "STARTD_CRON_CONFIG_VAL", "SCHEDD_CRON": "SCHEDD_CRON_CONFIG_VAL",
+              BENCHMARKS: "BENCHMARKS_CONFIG_VAL"}
 PATH = "/usr/local/bin:/usr/bin:/bin"
-ON_DEMAND = "ONDEMAND"
 LONGEST_S = 10**9
 _PERIOD = re.compile(r"(\d{1,9})\s*([smhSMH]?)")
 _UNITS = {"": 1, "S": 1, "M": 60, "H": 3600}
@@ -38,19 +41,33 @@ def site_settings(config: Config, family: str, environ: Mapping[str, str]) -> Si
     Raises:
         ConfigError: a value cannot be used.
     """
-    listed = f"{family}_JOBLIST"
+    names = _names(config, f"{family}_JOBLIST")
+    publish, measuring, most_benchmark_load = Publish.NEVER, dict[str, str](), 1.0
+    if family == "STARTD_CRON":
+        publish = Publish(config.value("STARTD_CRON_AUTOPUBLISH"))
+        most_benchmark_load = config.real("BENCHMARKS_MAX_JOB_LOAD")
+        measuring = {key: name for key, name in _names(config, "BENCHMARKS_JOBLIST").items()
+                     if name.lower() not in OWN_BENCHMARKS}
+        twice = sorted(names.keys() & measuring.keys())
+        if twice:
+            raise config.unusable("BENCHMARKS_JOBLIST", f"{measuring[twice[0]]} is one of STARTD_CRON_JOBLIST too",
+                                  "another name")
+    logs = f"{family}_LOG_NON_ZERO_EXIT"
+    return SiteSettings(
+        programs=(*(_program(config, family, name, environ) for name in names.values()),
+                  *(_program(config, BENCHMARKS, name, environ) for name in measuring.values())),
+        most_load=config.real(MOST_LOAD[family]), most_benchmark_load=most_benchmark_load, publish=publish,
+        logs_failures=config.boolean(logs))
+
+
+def _names(config: Config, listed: str) -> dict[str, str]:
+    """The names of a list, by what is alike of them."""
     names: dict[str, str] = {}
     for name in config.list_of(listed):
         if _NAME.fullmatch(name) is None:
             raise config.unusable(listed, f"{name!r} is no name of a program", "names of letters, digits and _")
         names.setdefault(name.upper(), name)
-    publish = Publish.NEVER
-    if family == "STARTD_CRON":
-        publish = Publish(config.value("STARTD_CRON_AUTOPUBLISH"))
-    logs = f"{family}_LOG_NON_ZERO_EXIT"
-    return SiteSettings(
-        programs=tuple(_program(config, family, name, environ) for name in names.values()),
-        most_load=config.real(MOST_LOAD[family]), publish=publish, logs_failures=config.boolean(logs))
+    return names
 
 
 def _program(config: Config, family: str, name: str, environ: Mapping[str, str]) -> SiteProgram:
@@ -68,25 +85,32 @@ def _program(config: Config, family: str, name: str, environ: Mapping[str, str])
     if re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]{0,63})?", prefix) is None:
         raise config.unusable(f"{base}PREFIX", f"{prefix} cannot begin the name of an attribute",
                               "letters, digits and _")
-    mode = _mode(config, f"{base}MODE")
-    startd = family == "STARTD_CRON"
+    mode, benchmark = _mode(config, family, f"{base}MODE"), family == BENCHMARKS
+    startd = family != "SCHEDD_CRON"
+    timed = mode in (Mode.PERIODIC, Mode.WAIT_FOR_EXIT)
     return SiteProgram(
         name=name, executable=executable, arguments=words_of(config, f"{base}ARGS"),
         environment=tuple(sorted(_environment(config, family, base, environ).items())), directory=directory, mode=mode,
-        period_s=period_s(config, f"{base}PERIOD", needed=mode is not Mode.ONE_SHOT), prefix=prefix,
-        slots=_slots(config, f"{base}SLOTS") if startd else frozenset(), kill=config.boolean(f"{base}KILL"),
-        load=config.real(f"{base}JOB_LOAD"), hang_up=config.boolean(f"{base}RECONFIG"),
-        run_again=config.boolean(f"{base}RECONFIG_RERUN"),
+        period_s=0.0 if benchmark else period_s(config, f"{base}PERIOD", needed=timed), prefix=prefix,
+        slots=_slots(config, f"{base}SLOTS") if startd else frozenset(),
+        kill=not benchmark and config.boolean(f"{base}KILL"), load=config.real(f"{base}JOB_LOAD"), benchmark=benchmark,
+        hang_up=not benchmark and config.boolean(f"{base}RECONFIG"),
+        run_again=not benchmark and config.boolean(f"{base}RECONFIG_RERUN"),
         condition=config.expression(f"{base}CONDITION") if startd and config.text(f"{base}CONDITION") else None)
 
 
-def _mode(config: Config, name: str) -> Mode:
-    text = config.text(name) or Mode.PERIODIC.value
+def _mode(config: Config, family: str, name: str) -> Mode:
+    usual = Mode.ON_DEMAND if family == BENCHMARKS else Mode.PERIODIC
+    text = config.text(name) or usual.value
     found = next((mode for mode in Mode if mode.value.upper() == text.upper()), None)
     if found is None:
-        why = ("a program that runs on demand is a benchmark, and would never run here" if text.upper() == ON_DEMAND
-               else f"{text} is no mode")
-        raise config.unusable(name, why, "Periodic, WaitForExit or OneShot")
+        raise config.unusable(name, f"{text} is no mode", "Periodic, WaitForExit, OneShot or OnDemand")
+    if family == "SCHEDD_CRON" and found is Mode.ON_DEMAND:
+        raise config.unusable(name, "a program on demand runs when a machine measures its speed, which a schedd "
+                              "does not", "Periodic, WaitForExit or OneShot")
+    if family == BENCHMARKS and found is not Mode.ON_DEMAND:
+        raise config.unusable(name, f"a benchmark runs when RUNBENCHMARKS says so, not in the mode {text}",
+                              "OnDemand, or the program in STARTD_CRON_JOBLIST")
     return found
 
 

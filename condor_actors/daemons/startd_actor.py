@@ -9,6 +9,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd
+from condor_actors.cores.site_programs.schedule import DemandOver
 from condor_actors.cores.startd.hibernation import AskPower, FallAsleep, SleepOver, SleepTold, TellSleep
 from condor_actors.cores.startd.slots import SlotSettings
 from condor_actors.cores.startd.startd_events import (
@@ -74,12 +75,17 @@ class StartdActor(Actor):
         self.core = startd.make_core()
         self._shown: tuple[float, str] = (0.0, "")
         self._starved_since_s: float | None = None
+        self._measured: Benchmarked | None = None
+        self._demands = False
 
     def started(self) -> None:
         """Take up former claims, take the first readings."""
         claims = self.startd.claims
         self.startd.power.close()  # an actor that has crashed may have begun to put the machine to sleep
-        self.context.perform(self.core.start(claims.records, self.context.now_s(), getattr(claims, "facts", {})))
+        facts = dict(getattr(claims, "facts", {}))
+        if self.startd.site.has_on_demand and not self.startd.site.ads and facts.get("benchmarks"):
+            facts["benchmarks"] = {**facts["benchmarks"], "LastBenchmark": 0}  # what the site's found is not kept
+        self.context.perform(self.core.start(claims.records, self.context.now_s(), facts))
         if self.startd.sensors is not None:
             self.startd.sensors.start(self.context.system.clock, self._sensed, lambda: self.core.starter.pid)
         self._poll()
@@ -99,6 +105,9 @@ class StartdActor(Actor):
             return
         if isinstance(message, TimerFired) and message.key == "no-word":
             self._starter_hangs()
+            return
+        if isinstance(message, (Benchmarked, DemandOver)):
+            self._speed_known(message)
             return
         if isinstance(message, QueryJobs):
             self._answer_history(delivery, message)
@@ -125,6 +134,16 @@ class StartdActor(Actor):
         self.decide(delivery if hasattr(message, "KIND") else message)
         if isinstance(message, StarterHostHello) and self.startd.resting is not None:
             self._of_the_process(VacateAll(fast=False))  # an actor that was built anew has not asked them to go
+
+    def _speed_known(self, message: Benchmarked | DemandOver) -> None:
+        """The machine has measured its speed when the pool's own benchmarks and those of the site are over."""
+        if isinstance(message, Benchmarked):
+            self._measured = message
+        else:
+            self._demands = False
+        if self._measured is not None and not self._demands:
+            measured, self._measured = self._measured, None
+            self.decide(measured)
 
     def _of_the_process(self, message: VacateAll | FinishClaims | NewSlotSettings | StarterDied) -> None:
         """What the daemon tells its actor."""
@@ -242,9 +261,11 @@ class StartdActor(Actor):
         elif isinstance(effect, NeedStarter):
             self.need_starter()
         elif isinstance(effect, RunBenchmarks):
+            self._measured, self._demands = None, self.startd.site.demand(on=True)
             self.startd.benchmarks.run(lambda found, text: self.context.tell(
                 self.context.address, Benchmarked(found=found, text=text)))
         elif isinstance(effect, StopBenchmarks):
+            self._measured, self._demands = None, self.startd.site.demand(on=False)
             self.startd.benchmarks.stop()
         elif isinstance(effect, EndStartd):
             self.startd.end(effect.how)

@@ -12,35 +12,12 @@ from __future__ import annotations
 import enum
 import errno
 
+from condor_actors.messages.job_codes import JobStatus, Universe
+
 __all__ = [
     "CHECKPOINT_SIGNAL", "HELPERS_RUN", "FileTransferEventType", "HoldCode", "HoldSubCode", "JobEventType", "JobStatus",
     "LauncherExit", "Notification", "Universe", "hold_label", "plugin_subcode",
 ]
-
-
-class JobStatus(enum.IntEnum):
-    """The attribute ``JobStatus``."""
-
-    IDLE = 1
-    RUNNING = 2
-    REMOVED = 3
-    COMPLETED = 4
-    HELD = 5
-    TRANSFERRING_OUTPUT = 6
-    SUSPENDED = 7
-
-
-class Universe(enum.IntEnum):
-    """The attribute ``JobUniverse``."""
-
-    STANDARD = 1
-    VANILLA = 5
-    SCHEDULER = 7
-    GRID = 9
-    JAVA = 10
-    PARALLEL = 11
-    LOCAL = 12
-    VM = 13
 
 
 class Notification(enum.IntEnum):

@@ -202,13 +202,16 @@ def _add_world(command: argparse.ArgumentParser) -> None:
                          help="turns and I/O edges of actors raise as well, more often than any other fault")
     command.add_argument("--workflows", action="store_true",
                          help="workflows beside the jobs of a pool, whose condor_dagman is killed again and again")
+    command.add_argument("--gangs", action="store_true",
+                         help="jobs of 2 to 8 machines beside others, on desktops whose owners come and go (with "
+                         "--machines 16 as many desktops, never fewer than 8)")
 
 
 def _kind(arguments: argparse.Namespace) -> Any:
     from condor_actors.simulation.faults.kinds import WorldKind
 
     return WorldKind(raises=arguments.raises, pools=arguments.pools, scale=arguments.sites,
-                     workflows=arguments.workflows)
+                     workflows=arguments.workflows, gangs=arguments.gangs)
 
 
 def _replay(arguments: argparse.Namespace) -> int:

@@ -31,7 +31,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from condor_actors.classads import ClassAd, quote
-from condor_actors.durable import append_whole
+from condor_actors.durable import append_whole, open_beside
 from condor_actors.store.history_totals import DayTotal
 from condor_actors.store.queue_store import HistoryRow
 
@@ -45,6 +45,7 @@ OFFSET_BITS = 40
 BANNER = re.compile(
     rb'^\*\*\* ([A-Z]+) ClusterId=(\d+) ProcId=(\d+) RunInstanceId=(\d+) Owner="((?:[^"\\\n]|\\.)*)" '
     rb"CurrentTime=(\d+)\n", re.MULTILINE)
+PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9#@._-]{0,199}")
 
 Defer = Callable[..., Deferred[Any]]
 
@@ -54,6 +55,7 @@ class RecordFileSettings:
     """The file (empty: none), its largest size in bytes, and how many that were put aside are kept.
 
     ``folder``: gets the records of ``kind`` as well, a file ``job.runs.CLUSTER.PROC.ads`` for each job; empty: none.
+    ``last_only``: its files are ``history.GLOBALJOBID`` instead, each with the last ad of its job alone.
     """
 
     path: str
@@ -61,6 +63,7 @@ class RecordFileSettings:
     rotations: int
     folder: str = ""
     kind: str = ""
+    last_only: bool = False
 
 
 NOWHERE = RecordFileSettings(path="", most_bytes=0, rotations=0)
@@ -177,16 +180,34 @@ def _append(settings: RecordFileSettings, batch: Sequence[AdRecord]) -> None:
     Raises:
         OSError: they cannot be written, and nothing of them is in the file that the error names.
     """
-    by_job: dict[str, list[AdRecord]] = {}
-    for record in batch if settings.folder else ():
-        if record.kind == settings.kind:
-            by_job.setdefault(f"job.runs.{record.cluster}.{record.proc}.ads", []).append(record)
+    of_jobs = [record for record in batch if settings.folder and record.kind == settings.kind]
     try:
         if settings.path:
             _append_to(Path(settings.path), settings, batch)
     finally:
-        for name, records in by_job.items():
-            _write(Path(settings.folder) / name, b"".join(record.to_bytes() for record in records))
+        if settings.last_only:
+            for name, last in {_name_of(record): record for record in of_jobs}.items():
+                _replace(Path(settings.folder) / name, ClassAd.from_bytes(last.ad).to_bytes())
+        else:
+            by_job: dict[str, list[AdRecord]] = {}
+            for record in of_jobs:
+                by_job.setdefault(f"job.runs.{record.cluster}.{record.proc}.ads", []).append(record)
+            for name, records in by_job.items():
+                _write(Path(settings.folder) / name, b"".join(record.to_bytes() for record in records))
+
+
+def _name_of(record: AdRecord) -> str:
+    """The file of a job's last ad; an id that is no plain name is left out: it comes from a schedd, maybe not ours."""
+    job = ClassAd.from_bytes(record.ad).get_str("GlobalJobId")
+    return f"history.{job if PLAIN_ID.fullmatch(job) else f'{record.cluster}.{record.proc}'}"
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """A whole file in the place of another one: who reads it sees the old one or the new one."""
+    stream, fresh = open_beside(str(path), "record")
+    with stream:
+        stream.write(data)
+        os.replace(fresh, path)
 
 
 def _append_to(path: Path, settings: RecordFileSettings, batch: Sequence[AdRecord]) -> None:

@@ -49,6 +49,9 @@ def assigns(text: str) -> bool:
     """Whether a text has a single ``=``, which most likely was meant to compare."""
     return _ASSIGNS.search(text) is not None
 
+MOST = (1 << 63) - 1
+"""The largest integer of a ClassAd."""
+
 
 class BuildContext:
     """What every section is given.
@@ -82,7 +85,11 @@ class BuildContext:
         for name in names:
             raw = self.scope.raw(name)
             if raw is not None:
-                expanded = self.scope.expand(raw).strip()
+                try:
+                    expanded = self.scope.expand(raw).strip()
+                except SubmitError as error:
+                    error.command = error.command or name.lower()
+                    raise
                 if expanded:
                     return expanded
         return None
@@ -118,10 +125,12 @@ class BuildContext:
     def whole(self, name: str, value: str) -> int:
         """The integer a value says."""
         try:
-            return int(value)
+            result: object = int(value)
         except ValueError:
             result = self._evaluated(name, value, "an integer")
         if isinstance(result, (int, float)) and not isinstance(result, bool) and math.isfinite(result):
+            if not -MOST <= int(result) <= MOST:
+                raise SubmitError(f"{name}={value} is invalid, expected an integer from {-MOST} to {MOST}.")
             return int(result)
         raise SubmitError(f"{name}={value} is invalid, must eval to an integer.")
 

@@ -21,26 +21,19 @@ from condor_actors.patterns import late
 from condor_actors.submit.build_context import BuildContext, parsed
 from condor_actors.submit.clusters import Cluster, queue_jobs
 from condor_actors.submit.environment import Environment
-from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.errors import MOST_QUOTED, SubmitError, printable
 from condor_actors.submit.itemdata import Itemdata
 from condor_actors.submit.keywords import is_known, nearest
-from condor_actors.submit.lines import Line, LineReader
+from condor_actors.submit.lines import MOST_NESTED, Branch, Line, LineReader
 from condor_actors.submit.macros import Scope, references, substitute_itself
 from condor_actors.submit.maker import Maker
 from condor_actors.submit.program import universe
 from condor_actors.submit.queue_statement import QueueStatement, is_queue, load_items, parse_queue
-from condor_actors.submit.refusals import refuse, told
+from condor_actors.submit.refusals import place_of, refuse, told
 
 MAX_INCLUDE_DEPTH = 8
 PARALLEL_NODE = "#pArAlLeLnOdE#"
 """What $(Node) becomes: the schedd puts each node's number in its place."""
-ALIASES = {
-    "executable": ("cmd",), "initialdir": ("initial_dir", "job_iwd", "iwd"), "input": ("stdin", "in"),
-    "output": ("stdout", "out"), "error": ("stderr", "err"), "log": ("userlog",),
-    "transfer_input_files": ("transferinputfiles", "transferinput"),
-}  # fmt: skip
-"""Other names of the commands that name files."""
-
 MAX_JOBS = 1_000_000
 MAX_FACTORY_JOBS = 10_000_000
 _ASSIGNMENT = late(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)\Z", "s")
@@ -196,12 +189,7 @@ class Description:
 
     def blamed(self, error: SubmitError) -> str:
         """Where the command that an error is about stands: ``file, line N: name = value``; empty when not known."""
-        for key in (error.command, *ALIASES.get(error.command, ())):
-            if key in self.scope.assigned:
-                file, line = self.scope.places.get(key, ("", 0))
-                written = f"{self.scope.spellings.get(key, key)} = {self.scope.assigned[key]}"
-                return f"{file}, line {line}: {written}" if line else written
-        return ""
+        return place_of(error, self.scope)
 
     def unused(self) -> list[str]:
         """A sentence for each macro of the user's that nothing asked for: most likely a misspelled command."""
@@ -211,8 +199,9 @@ class Description:
                 continue
             name = self.scope.spellings.get(key, key)
             file, line = self.scope.places.get(key, ("", 0))
-            meant = nearest(key)
+            meant = nearest(key) if len(key) < MOST_QUOTED else ""
             hint = f" Did you mean {meant}?" if meant else ""
+            name, value = printable(name, MOST_QUOTED), printable(value, MOST_QUOTED)
             place = f" ({file}, line {line})" if line else ""
             sentences.append(f"the line '{name} = {value}' was unused by condor_submit. Is it a typo?{hint}{place}")
         return sentences
@@ -220,16 +209,16 @@ class Description:
     # -- reading
 
     def _read(self, reader: LineReader, depth: int) -> None:
-        branches: list[tuple[bool, bool]] = []  # (this branch is read, a branch was read already)
+        branches: list[Branch] = []
         for line in reader:
             self.scope.referenced |= references(line.text)  # conditions, queue lines and names of files too
             condition = None if line.block is not None else _CONDITION.match(line.text)
             if condition:
                 self._branch(condition.group(1).lower(), condition.group(2), branches, line, reader)
-            elif all(taken for taken, _ in branches):
+            elif all(branch.taken for branch in branches):
                 self._statement(line, reader, depth)
         if branches:
-            raise _wrong("if without endif", Line("", len(reader.source)), reader)
+            raise _wrong("if without endif", branches[-1].line, reader)
 
     def _statement(self, line: Line, reader: LineReader, depth: int) -> None:
         if line.block is not None:
@@ -254,7 +243,7 @@ class Description:
             import difflib
 
             meant = "; did you mean queue?" if difflib.get_close_matches(first, ("queue",), 1, 0.75) else ""
-            raise _wrong(f"{line.text.strip()[:80]!r}: expected NAME = VALUE or queue{meant}", line, reader)
+            raise _wrong(f"'{line.text.strip()[:80]}': expected NAME = VALUE or queue{meant}", line, reader)
         self._direct(directive.group(1).lower(), directive.group(2), directive.group(3), line, reader, depth)
 
     def _assign(self, name: str, value: str, place: tuple[str, int] = ("", 0)) -> None:
@@ -277,21 +266,25 @@ class Description:
             self._assign(found.group(1), found.group(2))
 
     def _branch(
-        self, word: str, condition: str, branches: list[tuple[bool, bool]], line: Line, reader: LineReader
+        self, word: str, condition: str, branches: list[Branch], line: Line, reader: LineReader
     ) -> None:
         if word == "if":
-            outer = all(taken for taken, _ in branches)
+            if len(branches) >= MOST_NESTED:
+                raise _wrong(f"more than {MOST_NESTED} ifs within one another", line, reader)
+            outer = all(branch.taken for branch in branches)
             holds = outer and self._holds(condition, line, reader)
-            branches.append((holds, holds or not outer))
+            branches.append(Branch(line, holds, holds or not outer))
             return
         if not branches:
             raise _wrong(f"{word} without if", line, reader)
-        _, done = branches.pop()
+        last = branches.pop()
+        if word != "endif" and last.is_else:
+            raise _wrong(f"{word} behind the else of the if in line {last.line.number}", line, reader)
         if word == "elif":
-            holds = not done and self._holds(condition, line, reader)
-            branches.append((holds, done or holds))
+            holds = not last.done and self._holds(condition, line, reader)
+            branches.append(Branch(last.line, holds, last.done or holds))
         elif word == "else":
-            branches.append((not done, True))
+            branches.append(Branch(last.line, not last.done, True, True))
 
     def _holds(self, condition: str, line: Line, reader: LineReader) -> bool:
         text = self.scope.expand(condition).strip()

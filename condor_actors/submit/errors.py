@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+MOST_QUOTED = 300
+"""Letters of a line that a message quotes."""
+MOST_SHOWN = 2000
+"""Letters of a message: what is wrong may be megabytes."""
+_KEPT = str.maketrans({letter: repr(chr(letter))[1:-1] for letter in (*range(9), *range(11, 32), *range(127, 160))})
+
+
+def printable(text: str, most: int = MOST_SHOWN) -> str:
+    """A text of anybody's for a terminal: no control characters, and bytes that are no UTF-8 as ``\\xe9``."""
+    if len(text) > most:
+        text = f"{text[: most // 2]} … ({len(text) - most:,} letters) … {text[-most // 2 :]}"
+    plain = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return plain.translate(_KEPT)
+
 
 class SubmitError(ValueError):
     """A description that cannot become jobs.
@@ -17,7 +31,7 @@ class SubmitError(ValueError):
 
     def __init__(self, problem: str, *, file: str = "", line: int = 0, parsing: bool = False, command: str = "",
                  remedy: str = "") -> None:
-        self.problem = problem
+        problem = self.problem = printable(problem)
         self.file = file
         self.line = line
         self.parsing = parsing

@@ -16,7 +16,12 @@ from collections.abc import Iterator
 from condor_actors import records
 from condor_actors.patterns import late
 from condor_actors.submit.errors import SubmitError
+from condor_actors.written_text import text_problem
 
+MOST_NESTED = 1000
+"""Conditions within one another."""
+MOST_LINE_CHARS = 1 << 20
+"""Of a logical line; a queue statement's list may be longer."""
 _BLOCK = late(r"^\s*([+\w.]+)\s*@=\s*(\S+)\s*$")
 
 
@@ -32,11 +37,24 @@ class Line:
     block: str | None = None
 
 
+@records.frozen
+class Branch:
+    """Of an ``if``: its line, whether it is read, whether one of them was read already, whether it is the last."""
+
+    line: Line
+    taken: bool
+    done: bool
+    is_else: bool = False
+
+
 class LineReader:
     """Iterates over logical lines; `raw_rows` reads the lines of a queue statement's list instead."""
 
     def __init__(self, text: str, source: str) -> None:
         self.source = source
+        problem, line = text_problem(text)
+        if problem:
+            raise SubmitError(problem, file=source, line=line, parsing=True)
         self._lines = text.split("\n")
         self._next = 0
 
@@ -55,13 +73,23 @@ class LineReader:
             opening = _BLOCK.match(text)
             if opening:
                 return Line(opening.group(1), number, self._block(opening.group(2), number))
-            while text.endswith("\\") and self._next < len(self._lines):
-                following = self._physical().strip()
-                if following.startswith("#"):
-                    continue
-                text = text[:-1] + following
+            if text.endswith("\\"):
+                text = self._continued(text)
+            if len(text) > MOST_LINE_CHARS and not text.lstrip()[:5].lower() == "queue":
+                raise SubmitError(f"the line has {len(text):,} letters, and {MOST_LINE_CHARS:,} are the most: "
+                                  f"{text[:60]} …", file=self.source, line=number, parsing=True)
             return Line(text.rstrip("\\").strip() if text.endswith("\\") else text.strip(), number)
         return None
+
+    def _continued(self, text: str) -> str:
+        """A line with those that go on from it."""
+        pieces = [text]
+        while pieces[-1].endswith("\\") and self._next < len(self._lines):
+            following = self._physical().strip()
+            if not following.startswith("#"):
+                pieces[-1] = pieces[-1][:-1]
+                pieces.append(following)
+        return "".join(pieces)
 
     def raw_rows(self, first_line: int) -> list[str]:
         """The rows up to a line that begins with ``)``; comments are skipped.

@@ -20,6 +20,8 @@ from condor_actors.submit.functions import FUNCTIONS, file_parts
 
 MAX_DEPTH = 40
 MAX_EXPANSION_CHARS = 1 << 20
+LONG_CHARS = 4000
+"""From here on a text's parentheses are paired at once, not each on its own."""
 _DOLLAR = "\ue000"  # stands for $(DOLLAR) until the outermost expansion is done
 
 
@@ -142,13 +144,16 @@ def template(text: str) -> Template:
     """Cut a text into literal pieces and references; what is no well-formed reference stays literal."""
     pieces: list[str | Reference] = []
     literal_from = position = 0
+    ends: dict[int, int] | None = None
     while (dollar := text.find("$", position)) >= 0:
         if text.startswith("$$", dollar):
             position = dollar + 2
             if text.startswith("(", position):
                 position += 1
             continue
-        found = _reference_at(text, dollar)
+        if len(text) > LONG_CHARS and ends is None:
+            ends = _closing(text)
+        found = _reference_at(text, dollar, ends)
         if found is None:
             position = dollar + 1
             continue
@@ -162,25 +167,27 @@ def template(text: str) -> Template:
     return tuple(pieces)
 
 
-def references(text: str) -> frozenset[str]:
+def references(text: str, depth: int = 0) -> frozenset[str]:
     """The names, in lower case, that a text stands on as ``$(name)`` or within a function."""
     found: set[str] = set()
+    if depth > MAX_DEPTH:
+        return frozenset()  # it is not expanded either
     for piece in template(text) if "$" in text else ():
         if not isinstance(piece, str):
             found.add(piece.body.partition(",")[0].strip().lower())
-            found |= references(piece.body)
-            found |= references(piece.default or "")
+            found |= references(piece.body, depth + 1)
+            found |= references(piece.default or "", depth + 1)
     return frozenset(found)
 
 
-def _reference_at(text: str, dollar: int) -> tuple[Reference, int] | None:
+def _reference_at(text: str, dollar: int, ends: Mapping[int, int] | None = None) -> tuple[Reference, int] | None:
     opening = text.find("(", dollar + 1)
     if opening < 0:
         return None
     function = _function_name(text[dollar + 1 : opening])
     if function is None:
         return None
-    closing = closing_parenthesis(text, opening)
+    closing = closing_parenthesis(text, opening) if ends is None else ends.get(opening, -1)
     if closing < 0:
         return None
     body = text[opening + 1 : closing]
@@ -215,6 +222,18 @@ def _split_default(body: str) -> tuple[str, str, str]:
         elif letter == ":" and depth == 0:
             return body[:position], ":", body[position + 1 :]
     return body, "", ""
+
+
+def _closing(text: str) -> dict[int, int]:
+    """Where each parenthesis that is closed is closed: one look at the text, however many there are."""
+    open_at: list[int] = []
+    found: dict[int, int] = {}
+    for position, letter in enumerate(text):
+        if letter == "(":
+            open_at.append(position)
+        elif letter == ")" and open_at:
+            found[open_at.pop()] = position
+    return found
 
 
 def closing_parenthesis(text: str, opening: int) -> int:

@@ -112,7 +112,10 @@ def _automatic(context: BuildContext) -> None:
     if "XML" in formats and context.get("UserLog") is not None and context.get("UserLogUseXML") is None:
         context.set("UserLogUseXML", True)
     leased = context.universe in (Universe.STANDARD, Universe.VANILLA, Universe.JAVA, Universe.PARALLEL)
-    if leased and context.get("JobLeaseDuration") is None:
+    lease = context.get("JobLeaseDuration")
+    if isinstance(lease, int) and lease < 0:
+        raise SubmitError(f"job_lease_duration={lease} is invalid, expected 0 or more seconds.")
+    if leased and lease is None:
         context.set_expression("JobLeaseDuration", context.needed("JOB_DEFAULT_LEASE_DURATION"))
     if context.get("SuccessCheckpointExitCode") is not None:
         context.set("WantFTOnCheckpoint", True)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from condor_actors import records
 from condor_actors.patterns import late
 from condor_actors.submit.errors import SubmitError
+from condor_actors.written_text import text_problem
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ _QUALIFIER = late(r"(files|dirs|any)(?=[\s(\[]|$)\s*", "i")
 _SLICE = late(r"\[\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d*)\s*)?\]\s*|\[\s*(-?\d+)\s*\]\s*")
 _VARIABLES = late(r"(?:^|(?<=[\s)\]]))([A-Za-z_][\w.]*(?:\s*[,\s]\s*[A-Za-z_][\w.]*)*)\s*$")
 _SEPARATORS = ", \t"
+MOST_DIGITS = 15
+"""Of a slice's numbers: more lie behind the end of any list."""
 
 
 class Mode(enum.Enum):
@@ -113,6 +116,9 @@ def parse_queue(arguments: str, evaluate: Callable[[str], object], *, file: str 
     before, after = text[: keyword.start(1)].rstrip(" \t,"), text[keyword.end(1) :].strip()
     names = _VARIABLES.search(before)
     variables = tuple(re.split(r"[\s,]+", names.group(1).strip())) if names else ()
+    twice = sorted({name for name in variables if [*map(str.lower, variables)].count(name.lower()) > 1})
+    if twice:
+        raise wrong(f"queue: the variable {twice[0]} is named more than once; each column needs a name of its own")
     count = _count(before[: names.start()] if names else before, evaluate, wrong)
     kind, chosen, rest = _qualifiers(after, mode, wrong)
     items: tuple[str, ...] = ()
@@ -177,10 +183,12 @@ def _qualifiers(text: str, mode: Mode, wrong: Callable[[str], SubmitError]) -> t
             if found is None:
                 raise wrong(f"queue: {text}: expected a slice such as [1:10] or [::2]")
             if found.group(4) is not None:
-                first = int(found.group(4))
+                first = int(found.group(4)[:MOST_DIGITS])
                 chosen = slice(first, first + 1 if first != -1 else None)
             else:
-                chosen = slice(*(int(part) if part else None for part in found.group(1, 2, 3)))
+                chosen = slice(*(int(part[:MOST_DIGITS]) if part else None for part in found.group(1, 2, 3)))
+                if chosen.step == 0:
+                    raise wrong(f"queue: {found.group().strip()}: the step of a slice is at least 1, or less than 0")
             text = text[found.end() :]
             continue
         return kind, chosen, text
@@ -214,6 +222,9 @@ def load_items(statement: QueueStatement, files: Files, *, file: str = "", line:
         raise SubmitError(
             f"can't open '{source}': {error.strerror or error}", file=file, line=line, parsing=True
         ) from None
+    problem, at = text_problem(text)
+    if problem:
+        raise SubmitError(f"queue … from {source}: {problem} (line {at} there)", file=file, line=line, parsing=True)
     rows = [row.strip() for row in text.splitlines()]
     return [row for row in rows if row and not row.startswith("#")]
 

@@ -8,6 +8,7 @@ attribute and is only told about.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from condor_actors.cores.submit_commands import (
@@ -21,10 +22,18 @@ from condor_actors.cores.submit_commands import (
     universe_objection,
 )
 from condor_actors.messages.codes import Universe
-from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.errors import MOST_QUOTED, SubmitError, printable
+from condor_actors.submit.keywords import is_known
 from condor_actors.submit.macros import Scope
 
-__all__ = ["is_macro_only", "refuse", "row_of", "told"]
+__all__ = ["is_macro_only", "place_of", "refuse", "row_of", "told"]
+
+ALIASES = {
+    "executable": ("cmd",), "initialdir": ("initial_dir", "job_iwd", "iwd"), "input": ("stdin", "in"),
+    "output": ("stdout", "out"), "error": ("stderr", "err"), "log": ("userlog",),
+    "transfer_input_files": ("transferinputfiles", "transferinput"),
+}  # fmt: skip
+"""Other names of the commands that name files."""
 
 _HOSTS = frozenset({"machine_count", "node_count", "nodecount"})  # one machine is what every job gets
 _NOTHING = frozenset({"", "false", "no", "f", "n", "0", "undefined", '""'})
@@ -116,3 +125,28 @@ def told(scope: Scope) -> Iterator[str]:
         elif key in scope.referenced:
             yield f"{name} is also a command of the language, which is not carried out ({row.reason}); "\
                   "it is taken for a macro only"
+
+
+def place_of(error: SubmitError, scope: Scope) -> str:
+    """Where the command that an error is about stands: ``file, line N: name = value``; empty when not known.
+
+    An error that names no command is about the first one that it speaks of, by its name or its value.
+    """
+    words = () if error.command else re.findall(r"[a-z_][\w.]*", error.problem[:200].lower())
+    for key in (error.command, *ALIASES.get(error.command, ()), *words):
+        if key in scope.assigned:
+            return _written(key, scope)
+    problem = error.problem.lower()
+    parts = [part for part in re.findall(r"'([^']{2,200})'", problem[:1000]) if part.strip()]
+    for key, value in () if error.command else scope.assigned.items():
+        plain = value.strip().lower()[:200]
+        if len(plain) > 1 and is_known(key) and (re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", problem)
+                                                 or any(part in plain for part in parts)):
+            return _written(key, scope)
+    return ""
+
+
+def _written(key: str, scope: Scope) -> str:
+    file, line = scope.places.get(key, ("", 0))
+    written = printable(f"{scope.spellings.get(key, key)} = {scope.assigned[key]}", MOST_QUOTED)
+    return f"{file}, line {line}: {written}" if line else written

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from condor_actors.classads import ClassAd, Expr
 from condor_actors.patterns import late
-from condor_actors.submit.build_context import BuildContext, parsed
+from condor_actors.submit.build_context import MOST, BuildContext, parsed
 from condor_actors.submit.errors import SubmitError
 
 _QUANTITY = late(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])?(?:I?B?)|B)\s*$", "i")
@@ -186,8 +186,11 @@ def possible_requests(context: BuildContext) -> None:
         unit = " or an amount such as 2GB" if attribute in ("RequestMemory", "RequestDisk") else ""
         if isinstance(value, Expr):
             _check_names(context, value, command, written, unit)
-        elif value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < least):
-            raise SubmitError(f"{written} is invalid, expected a number of at least {least}{unit}.", command=command)
+        elif value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))
+                                    or not least <= value <= MOST):
+            most = f", and of at most {MOST}" if isinstance(value, (int, float)) and value > MOST else ""
+            raise SubmitError(f"{written} is invalid, expected a number of at least {least}{most}{unit}.",
+                              command=command)
 
 
 def _check_names(context: BuildContext, value: Expr, command: str, written: str, unit: str) -> None:

@@ -162,6 +162,11 @@ def _remaps(context: BuildContext) -> None:
             remaps.append(f"{stand_in}={escaped}")
     given = context.text("transfer_output_remaps", "TransferOutputRemaps")
     if given is not None:
+        for part in unquoted(given).split(";") if "\\" not in given else ():
+            if part.strip() and "=" not in part:
+                raise SubmitError(f"transfer_output_remaps: '{part.strip()}' has no =",
+                                  command="transfer_output_remaps",
+                                  remedy='say "NAME = PLACE; NAME = PLACE", in quotation marks')
         remaps.append(unquoted(given))
     if remaps:
         context.set("TransferOutputRemaps", ";".join(remaps))

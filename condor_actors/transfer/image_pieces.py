@@ -20,6 +20,7 @@ import attrs
 import zstandard
 
 from condor_actors.cores.checkpoint_seals import SEAL_BYTES, Seal
+from condor_actors.durable import write_at
 from condor_actors.transfer.streams import BadStream
 
 __all__ = ["ImageList", "ImageSink", "Piece", "list_image", "take_over", "verify_image"]
@@ -198,7 +199,7 @@ def take_over(wanted: ImageList, target: int, old_path: str, old: ImageList | No
             have = known.get(piece.digest) if source >= 0 else None
             data = os.pread(source, have.length, have.offset) if have is not None else b""
             if have is not None and hashlib.sha256(data).digest() == piece.digest:
-                os.pwrite(target, data, piece.offset)
+                write_at(target, data, piece.offset)
             else:
                 lacking.append(number)
     finally:
@@ -251,11 +252,7 @@ class ImageSink:
             BadStream: it is none that was asked for, or not what its name says.
             OSError: it cannot be written.
         """
-        if len(payload) < 4:
-            raise BadStream("a piece without a number")
-        number = int.from_bytes(payload[:4], "little")
-        if number not in self._lacking:
-            raise BadStream("a piece that nobody asked for")
+        number = self._number_of(payload)
         piece = self._wanted.pieces[number]
         data = payload[4:]
         if packed:
@@ -265,5 +262,21 @@ class ImageSink:
                 raise BadStream(f"a piece that cannot be decompressed ({error})") from None
         if len(data) != piece.length or hashlib.sha256(data).digest() != piece.digest:
             raise BadStream("a piece that is not what its name says")
-        os.pwrite(self._target, data, piece.offset)
+        write_at(self._target, data, piece.offset)
         self._lacking.discard(number)
+
+    def drop(self, payload: bytes) -> None:
+        """One piece that came too late: the image could not be written meanwhile.
+
+        Raises:
+            BadStream: it is none that was asked for.
+        """
+        self._lacking.discard(self._number_of(payload))
+
+    def _number_of(self, payload: bytes) -> int:
+        if len(payload) < 4:
+            raise BadStream("a piece without a number")
+        number = int.from_bytes(payload[:4], "little")
+        if number not in self._lacking:
+            raise BadStream("a piece that nobody asked for")
+        return number

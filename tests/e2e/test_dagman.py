@@ -411,7 +411,7 @@ def test_splices_with_failures_and_kills(dags: Workflows, splices: int, nodes: i
     for splice in range(splices):
         inside = [line for node in range(nodes)
                   for line in node_of(rng, f"n{node}", node if node > 4 else 0)]
-        inside[1] = 'VARS n0 then="test -e mended"'  # fails until somebody mends it
+        inside[1] = 'VARS n0 then="test -e mended"'  # fails until someone mends it
         files[f"part{splice}_dag"] = "\n".join(inside) + "\n"
         top += [line for end in "ab" for line in node_of(rng, f"{end}{splice}", 0)]
         top += [f"SPLICE S{splice} part{splice}.dag", f"PARENT a{splice} CHILD S{splice}",

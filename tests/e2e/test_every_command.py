@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import configparser
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
+from tests.harness.commands import COMMANDS
 from tests.pool_fixture import BIN
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def commands() -> list[str]:
-    """The names of all that is installed."""
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    lines = setup["options.entry_points"]["console_scripts"].split("\n")
-    return sorted(line.partition("=")[0].strip() for line in lines if line.strip())
 
 
 def run(name: str, *words: str, out: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
@@ -29,7 +18,7 @@ def run(name: str, *words: str, out: int = subprocess.PIPE) -> subprocess.Comple
                           text=True, check=False)
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_says_how_it_is_called(name: str) -> None:
     done = run(name, "-help")
     assert name in done.stdout + done.stderr
@@ -37,7 +26,7 @@ def test_help_says_how_it_is_called(name: str) -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_a_reader_that_has_left_is_no_error_of_ours(name: str) -> None:
     read, write = os.pipe()
     os.close(read)

@@ -127,7 +127,7 @@ def test_a_port_at_which_it_does_not_listen(pool: PersonalPool, served: tuple[st
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="jobs of a pool without root have this account themselves")
 def test_a_port_of_another_account(pool: PersonalPool, served: tuple[str, int]) -> None:
-    """Of the machine's loopback, where services often take everybody for somebody they know."""
+    """Of the machine's loopback, where services often take everybody for someone they know."""
     with socket.create_server(("127.0.0.1", 0)) as others, forwarded(
             pool, "-L", f"0:{others.getsockname()[1]}", served[0]) as (tool, ports):
         with socket.create_connection(("127.0.0.1", ports[0]), timeout=DEADLINE_S) as connection:

@@ -10,7 +10,6 @@ import pwd
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from condor_actors.tools.jobs.job_commands import COMMANDS
 from condor_actors.tools.lib import job_actions
 from condor_actors.tools.lib.flags import Flag, match
 from tests.conformance.manual_options import EXAMPLES
+from tests.harness.commands import COMMANDS as ENTRIES
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 Call = Callable[..., tuple[int, str, str]]
@@ -32,8 +32,7 @@ def flags_of(command: str) -> tuple[Flag, ...]:
     """The table of a command."""
     if command in COMMANDS:
         return (*COMMANDS[command][1], *job_actions.COMMON)
-    (entry,) = entry_points(group="console_scripts", name=command)
-    module = importlib.import_module(entry.value.partition(":")[0])
+    module = importlib.import_module(ENTRIES[command].module)
     flags: tuple[Flag, ...] = module.FLAGS
     return flags
 
@@ -106,8 +105,7 @@ def call(pool: PersonalPool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
     def run(command: str, *words: str) -> tuple[int, str, str]:
         if command not in MAINS:
-            (entry,) = entry_points(group="console_scripts", name=command)
-            MAINS[command] = entry.load()
+            MAINS[command] = ENTRIES[command].load()
         monkeypatch.setattr(sys, "argv", [command, *words])
         capsys.readouterr()
         try:

@@ -1,4 +1,4 @@
-"""A file system whose server never answers, as a network's may: whoever touches it waits until it is taken away."""
+"""A file system whose server never answers, as a network's may: what touches it waits until it is taken away."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A session bus of its own, with a desktop on it that says what the test wants: Mutter's idle monitor, a screen saver.
 
 ``python -m tests.harness.desktop BUS`` is the desktop; it takes its orders, a line each, from standard input:
-``idle MILLISECONDS`` (as of now; it grows by itself), ``touch`` (somebody is there), ``wake`` (the screen saver ends).
+``idle MILLISECONDS`` (as of now; it grows by itself), ``touch`` (someone is there), ``wake`` (the screen saver ends).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PlayedDesktop:
         self.hear("done")
 
     def hear(self, word: str) -> None:
-        """Wait for a word of it (``watched``: somebody wants to hear of the next activity)."""
+        """Wait for a word of it (``watched``: someone wants to hear of the next activity)."""
         assert self._process.stdout is not None
         while (line := self._process.stdout.readline().strip()) != word:
             assert line, f"the desktop ended before it said {word!r}"

@@ -1,4 +1,4 @@
-"""Somebody who sits down at a terminal with the README and a browser; how long each answer took is kept."""
+"""Someone who sits down at a terminal with the README and a browser; how long each answer took is kept."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What /proc says of processes that may end at any moment.
 
-Whoever looks through all processes sees those of other tests, too, which end between one look and the next: so every
+Anyone who looks through all processes sees those of other tests, too, which end between one look and the next: so every
 test looks here (`tests/unit/test_processes_are_listed_in_one_place.py`).
 """
 

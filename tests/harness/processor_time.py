@@ -15,7 +15,7 @@ from pathlib import Path
 
 __all__ = ["TIME", "ProcessorTime", "of_processes", "table"]
 
-DEAREST = 20
+MOST = 20
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -64,8 +64,8 @@ def of_processes(pids: Iterable[int]) -> float:
 
 
 def table(by_file: Counter[str]) -> Iterator[str]:
-    """The dearest files and the sum, as lines."""
+    """The most expensive files and the sum, as lines."""
     whole_s = sum(by_file.values())
-    for file, spent_s in by_file.most_common(DEAREST):
+    for file, spent_s in by_file.most_common(MOST):
         yield f"{spent_s:8.1f} s {spent_s / whole_s:6.1%}  {file}"
     yield f"{whole_s:8.1f} s in all {len(by_file)} files"

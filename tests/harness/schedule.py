@@ -27,7 +27,7 @@ SLOW_FIRST = ("tests/integration", "tests/security", "tests/e2e", "tests/native"
               "tests/simulation", "tests/wire")
 LIGHT = ("tests/unit", "tests/property")
 UNQUIET = re.compile(r"\bpty\b|openpty")
-"""Light tests with a terminal are none: a key on it is somebody's who is there."""
+"""Light tests with a terminal are none: a key on it is someone's who is there."""
 MARKS = {"alone": Need.ALONE, "quiet": Need.QUIET}
 NEEDS_QUIET = "quiet"
 

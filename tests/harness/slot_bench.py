@@ -211,7 +211,7 @@ class SlotBench:
             self.startd.tell("startd", self._wish(slot, self._job("") + "Better = 1\n"))
             return self._times(slot, "EvictRequested") > before
 
-        until(lambda: seen() or None, "somebody better has come")
+        until(lambda: seen() or None, "someone better has come")
 
     def _job(self, code: str) -> str:
         words = code.replace("\\", "\\\\").replace('"', '\\"')

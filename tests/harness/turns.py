@@ -1,6 +1,6 @@
 """Tests of one run that take turns: some need the machine to themselves, or beside light work, all others share it.
 
-Locks between the workers of pytest-xdist.  The machine's is held by whoever needs a quiet machine and shared by
+Locks between the workers of pytest-xdist.  The machine's is held by a test that needs a quiet machine and shared by
 all others; the entrance is passed on the way to it, so that a test that needs quiet is not overtaken without end; the
 others are held by the two light tests that may run beside a test that only needs quiet, and by a test that is alone.
 
@@ -9,7 +9,7 @@ a test is  beside it run                         for example
 =========  ====================================  =====================================================
 ordinary   ordinary and light tests              a pool of processes
 light      the same, or one that needs quiet     a unit test
-quiet      two light tests at a time             somebody types at a terminal, and a job is suspended
+quiet      two light tests at a time             someone types at a terminal, and a job is suspended
 alone      none                                  how long others wait is compared
 =========  ====================================  =====================================================
 """

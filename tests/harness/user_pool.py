@@ -1,4 +1,4 @@
-"""A personal pool of an ordinary user: of whoever runs the tests, or where that is root of a user made for it."""
+"""A personal pool of an ordinary user: of the user who runs the tests, or where that is root of a user made for it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ import pytest
 from condor_actors.machine.native.programs import launcher_path
 from condor_actors.tools.lib.personal_setup import free_port
 from condor_actors.wire.certificates.authority import PoolFiles, create_pool
+from tests.harness.commands import COMMANDS, program_of
 from tests.harness.federation import introduce
 from tests.harness.readable_python import python_for_all
 from tests.pool_fixture import PersonalPool, fresh_folder
-
-TOOL = ("import sys; from importlib.metadata import entry_points; name = sys.argv.pop(1); sys.argv[0] = name; "
-        "(tool,) = entry_points(group='console_scripts', name=name); sys.exit(tool.load()())")
 
 
 class UserPool(PersonalPool):
@@ -48,7 +46,7 @@ class UserPool(PersonalPool):
             return [*shut, *super().command(*words)]
         own = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", *shut, "/usr/bin/env",
                f"HOME={self.folder}", f"USER={self.user}"]
-        tool = [*python_for_all().words, "-c", TOOL] if words[0].startswith(("condor_", "htcondor")) else []
+        tool = [*python_for_all().words, "-c", program_of(words[0])] if words[0] in COMMANDS else []
         return [*own, *tool, *words]
 
 

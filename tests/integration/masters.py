@@ -1,4 +1,4 @@
-"""A master with real daemons, watched through what it tells whoever started it."""
+"""A master with real daemons, watched through what it tells its parent."""
 
 from __future__ import annotations
 

@@ -84,13 +84,13 @@ def index_of(pool: PersonalPool, user: str) -> float:
 def test_the_negotiator_that_is_killed_knows_users_and_places_jobs_again(folder: Path) -> None:
     pool = PersonalPool(folder, slots=2)
     try:
-        pool.run("condor_userprio", "-setfactor", "somebody@else", "7")
+        pool.run("condor_userprio", "-setfactor", "someone@else", "7")
         old = pool.kill("negotiator")
         pool.until_restarted("negotiator", old)
         pool.submit("executable = /bin/true\nrequest_memory = 16MB\nlog = job.log\nqueue 2\n")
         pool.wait("job.log")
         shown = until(lambda: pool.tool("condor_userprio", "-allusers", "-af", "Name", "PriorityFactor").stdout,
                       "the negotiator to answer")
-        assert "somebody@else 7.0" in shown
+        assert "someone@else 7.0" in shown
     finally:
         pool.stop()

@@ -53,7 +53,7 @@ chirp get_job_attr NoSuchAttribute
 chirp set_job_attr_delayed ChirpStep '6 * 7'
 chirp get_job_attr_delayed ChirpStep
 chirp whoami
-chirp whoareyou somebody
+chirp whoareyou someone
 echo done
 """
 NOT_ALLOWED = r"""#!/bin/sh

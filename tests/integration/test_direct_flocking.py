@@ -27,7 +27,7 @@ error = err.$(Process)
 log = {log}
 queue {count}
 """
-SOMEBODY = "daemon"
+SOMEONE = "daemon"
 """A user of both pools, which have the same UID_DOMAIN: nothing but their authorities tells them apart."""
 
 
@@ -66,7 +66,7 @@ def results(machine: Machine, count: int) -> list[list[str]]:
 
 def as_somebody(machine: Machine, *words: str, text: str) -> int:
     """Submit as a user that both pools know; the cluster."""
-    said = machine.run("setpriv", f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups",
+    said = machine.run("setpriv", f"--reuid={SOMEONE}", f"--regid={SOMEONE}", "--clear-groups",
                        f"{sys.prefix}/bin/condor_submit", *words, stdin=text)
     return int(said.rsplit("cluster ", 1)[1].strip().rstrip("."))
 
@@ -97,7 +97,7 @@ def test_jobs_go_where_machines_are(pools: tuple[Machine, Machine]) -> None:
 
 
 def test_the_user_of_the_same_name_there_is_another(pools: tuple[Machine, Machine]) -> None:
-    uid = str(pwd.getpwnam(SOMEBODY).pw_uid)
+    uid = str(pwd.getpwnam(SOMEONE).pw_uid)
     for machine, is_hers in ((pools[1], True), (pools[0], False)):
         folder = machine.work / "hers"
         folder.mkdir()
@@ -109,7 +109,7 @@ def test_the_user_of_the_same_name_there_is_another(pools: tuple[Machine, Machin
         ran_as = (folder / "out.0").read_text().split()[2]
         assert (ran_as == uid) is is_hers
     users = pools[1].run("condor_userprio", "-all", "-af", "Name")
-    assert f"{SOMEBODY}@trio%math" in users
+    assert f"{SOMEONE}@trio%math" in users
 
 
 def test_who_is_named_sees_the_other_pool(pools: tuple[Machine, Machine]) -> None:

@@ -22,6 +22,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.harness.commands import COMMANDS, program_of
 from tests.harness.images import packed, root_folder, rootfs_tar
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, a_wire
 from tests.harness.proc_files import proc_file
@@ -30,7 +31,6 @@ from tests.harness.registry import Hostile, hostile_registry, made_image
 from tests.harness.root_helper import POOL, status_of
 from tests.harness.root_pool import CONFIG
 from tests.harness.standard_jobs import NEED_RUNTIME, Job
-from tests.harness.user_pool import TOOL
 from tests.integration.masters import MailServer
 from tests.pool_fixture import ToolFailed, until
 from tests.security.local_users import NEED_USERS, Person, a_person
@@ -70,7 +70,7 @@ class Hers(Machine):
 
     def command(self, *words: str) -> list[str]:
         """As she runs it, by a Python that she can read."""
-        tool = [*python_for_all().words, "-c", TOOL] if words[0].startswith("condor_") else []
+        tool = [*python_for_all().words, "-c", program_of(words[0])] if words[0] in COMMANDS else []
         return super().command(*self.person.command(), *tool, *words)
 
     def write(self, name: str, text: str, mode: int = 0o644) -> Path:

@@ -113,7 +113,7 @@ def test_what_a_job_leaves_in_the_machines_folders_goes_with_it(pool: PersonalPo
     job = f"{cluster}.0"
     pool.until_status(job, 2)
     look = ["condor_ssh_to_job", job, "cat", *map(str, left)]
-    until(lambda: pool.tool(*look, stdin="").stdout.split() == ["mine"] * 2, "whoever looks into the job to see them")
+    until(lambda: pool.tool(*look, stdin="").stdout.split() == ["mine"] * 2, "them to be seen in the job")
     assert not any(path.exists() for path in left)
     pool.tool("condor_ssh_to_job", job, "touch stop", stdin="")  # the job may end before its visitor has
     pool.wait("private.log")

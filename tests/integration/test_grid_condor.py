@@ -1,4 +1,7 @@
-"""Jobs handed to another pool's schedd: run there once, followed, held, removed, brought home, whoever dies."""
+"""Jobs handed to another pool's schedd: run there once, followed, held, removed, brought home.
+
+No matter which process dies.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Jobs handed to a real Slurm: submitted once, followed, held, removed, brought home, whoever dies meanwhile."""
+"""Jobs handed to a real Slurm: submitted once, followed, held, removed, brought home.
+
+No matter which process dies meanwhile.
+"""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_a_long_pause_sends_jobs_away_and_starts_none(pool: PersonalPool) -> Non
 
 def test_who_does_not_sit_there_may_look_but_not_pause(pool: PersonalPool) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can be somebody else")
+        pytest.skip("only root can be someone else")
     environment = {**pool.environment}
     command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     tool = os.path.join(os.path.dirname(sys.executable), "condor_owner")
@@ -97,7 +97,7 @@ def test_who_does_not_sit_there_may_look_but_not_pause(pool: PersonalPool) -> No
 
 def test_an_ordinary_user_whose_desktop_it_is_pauses_it(pool: PersonalPool) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can be somebody else")
+        pytest.skip("only root can be someone else")
     uid, gid = pwd.getpwnam("daemon")[2:4]
     tool = os.path.join(os.path.dirname(sys.executable), "condor_owner")
     command = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", sys.executable, tool]

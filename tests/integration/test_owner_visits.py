@@ -73,7 +73,7 @@ exit 85
 
 
 class Owner:
-    """Somebody with a machine: its console is a device whose times say when it was used last."""
+    """Someone with a machine: its console is a device whose times say when it was used last."""
 
     def __init__(self, wire: Wire, manager: Machine, doctrine: str) -> None:
         self._device = wire.folder / f"console-{doctrine}"

@@ -11,7 +11,7 @@ from tests.pool_fixture import PersonalPool, open_to_jobs, until
 
 
 def waiting_job(pool: PersonalPool, name: str) -> tuple[int, Path]:
-    """A job that runs until somebody writes into its pipe."""
+    """A job that runs until someone writes into its pipe."""
     pipe = pool.work / f"{name}.pipe"
     os.mkfifo(pipe)
     open_to_jobs(pipe)

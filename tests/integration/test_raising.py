@@ -38,7 +38,7 @@ class RaisingPool(PersonalPool):
 
 @pytest.fixture(scope="module")
 def signs() -> Iterator[Path]:
-    """A folder that jobs can look into, whoever they run as."""
+    """A folder that jobs can look into, no matter who they run as."""
     with fresh_folder() as folder:
         yield folder
 

@@ -24,7 +24,7 @@ def test_others_make_way_and_come_back_when_it_is_over(pool: PersonalPool) -> No
     cluster = pool.submit(SLEEP)
     pool.until_status(f"{cluster}.0", 2)
     until(lambda: pool.run("condor_status", "-af", "RemoteUser").count("@") == 1 or None, "the claim is advertised")
-    pool.run("condor_reserve", "make", "demo", "-user", "somebody@else", "-machines", "1", "-ahead", "0")
+    pool.run("condor_reserve", "make", "demo", "-user", "someone@else", "-machines", "1", "-ahead", "0")
     pool.until_status(f"{cluster}.0", 1)
     assert "reserv" in until(lambda: text if "reserved for another user" in (
         text := pool.run("condor_q", "-better-analyze", str(cluster))) else None, "the job learns why it waits")
@@ -57,7 +57,7 @@ def test_the_pool_drains_ahead_what_runs_may_finish_and_nothing_follows(pool: Pe
                           "log = ahead.log\nqueue 3\n")
     until(lambda: [job["JobStatus"] for job in pool.jobs(str(cluster))].count(2) == 2 or None, "both slots taken")
     until(lambda: pool.run("condor_status", "-af", "RemoteUser").count("@") == 2 or None, "the claims are advertised")
-    pool.run("condor_reserve", "make", "later", "-user", "somebody@else", "-machines", "1", "-from", "+1h",
+    pool.run("condor_reserve", "make", "later", "-user", "someone@else", "-machines", "1", "-from", "+1h",
              "-ahead", "2h", "-for", "1h")
     until(lambda: pool.run("condor_status", "-af", "Activity").split() == ["Retiring"] * 2 or None,
           "the claims take nothing new")
@@ -79,7 +79,7 @@ def test_no_owner_is_driven_out(pool: PersonalPool) -> None:
 
     pool.run("condor_owner", "pause", "1h")
     until(lambda: pool.run("condor_status", "-af", "State").split() == ["Owner"] * 2 or None, "its owner has it")
-    pool.run("condor_reserve", "make", "desk", "-user", "somebody@else", "-machines", "1", "-for", "1h", "-ahead", "0")
+    pool.run("condor_reserve", "make", "desk", "-user", "someone@else", "-machines", "1", "-for", "1h", "-ahead", "0")
     until(lambda: aside() == "" or None, "the owner is there")
     pool.run("condor_owner", "resume")
     until(lambda: aside() or None, "the machine is set aside when the owner has gone")

@@ -49,7 +49,7 @@ def test_groups_have_their_quotas_and_users_their_ceilings(folder: Path) -> None
         more = pool.submit(f"{SLEEP}accounting_group_user = {user}\nqueue 3\n")
         until(lambda: running(pool, more) or None, "one more")
         other = pool.submit(f"{SLEEP}accounting_group_user = dora\nqueue 1\n")
-        until(lambda: running(pool, other) or None, "a later cycle serves somebody else")
+        until(lambda: running(pool, other) or None, "a later cycle serves someone else")
         assert running(pool, first) + running(pool, more) == 2, "nobody holds more than the ceiling"
         pool.run("condor_rm", str(first), str(more), str(other))
     finally:

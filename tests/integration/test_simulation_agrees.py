@@ -1,7 +1,7 @@
 """The simulated and the real pool agree: the same configuration, submissions and owner give the same waits (5 %).
 
 The pool of 1988 in scaled time (a second is a minute), four slots, two of which have an owner.  The real one has
-processes, sockets, disks and a console device that somebody types at; the simulated one has the cores that decide,
+processes, sockets, disks and a console device that someone types at; the simulated one has the cores that decide,
 which read the real pool's own configuration.  Both get the owner's visits and the jobs of :data:`VISITS` and
 :data:`JOBS`; a job prefers the slots without owner, so both choose alike.
 """

@@ -24,6 +24,10 @@ echo "- two update:true"
 STREAM = """#!/bin/sh
 while :; do echo "Beats = `cat {place}/licences`"; echo "- update:true"; sleep 1; done
 """
+STONES = """#!/bin/sh
+sleep 0.2
+echo "Stones = 4711"
+"""
 QUEUE = """#!/bin/sh
 echo 'SiteName = "Madison"'
 echo 'Name = "other"'
@@ -40,6 +44,9 @@ STARTD_CRON_STREAM_PERIOD = 5
 STARTD_CRON_STREAM_PREFIX = Site_
 STARTD_CRON_STREAM_CONDITION = Arch == $(ARCH)
 STARTD_CRON_LOG_NON_ZERO_EXIT = true
+BENCHMARKS_JOBLIST = stones
+BENCHMARKS_STONES_EXECUTABLE = {place}/stones
+RunBenchmarks = LastBenchmark == 0
 STARTD_ATTRS = IsSecond
 IsSecond = false
 SCHEDD_CRON_JOBLIST = queue
@@ -53,7 +60,7 @@ def pool() -> Iterator[PersonalPool]:
     with fresh_folder() as folder:
         place = folder / "site"
         place.mkdir()
-        for name, text in (("sensor", SENSOR), ("stream", STREAM), ("queue", QUEUE)):
+        for name, text in (("sensor", SENSOR), ("stream", STREAM), ("queue", QUEUE), ("stones", STONES)):
             (place / name).write_text(text.replace("{place}", str(place)))
             (place / name).chmod(0o755)
         (place / "licences").write_text("1\n")
@@ -122,3 +129,7 @@ def test_other_programs_after_reconfig_and_wrong_ones_are_refused(pool: Personal
     file.write_text(text + "\nSTARTD_CRON_JOBLIST = stream\n")
     pool.run("condor_reconfig")
     until(lambda: shown(pool, "Licences", "IsSecond") == ["undefined, false"] * 2, lambda: str(shown(pool, "Licences")))
+
+
+def test_a_benchmark_of_the_site_runs_when_the_machine_measures_its_speed(pool: PersonalPool) -> None:
+    until(lambda: shown(pool, "Stones", "LastBenchmark > 0") == ["4711, true"] * 2, "it was measured")

@@ -220,11 +220,13 @@ def test_no_room_for_a_checkpoint(small_disk: Path, end: str) -> None:
             pool.stop()
 
 
-def test_who_has_to_go_is_asked_again_when_there_was_no_room(small_disk: Path) -> None:
+@pytest.mark.parametrize("end", ["EXECUTE", "SPOOL"])
+def test_who_has_to_go_is_asked_again_when_there_was_no_room(small_disk: Path, end: str) -> None:
     """The program leaves with its work as soon as it can be saved."""
     with fresh_folder() as folder:
-        small_disk.chmod(0o1777)
-        pool = PersonalPool(folder, slots=1, config=f"EXECUTE = {small_disk}\nRESERVED_DISK = 0\n")
+        if end == "EXECUTE":
+            small_disk.chmod(0o1777)
+        pool = PersonalPool(folder, slots=1, config=f"{end} = {small_disk}\nRESERVED_DISK = 0\n")
         try:
             job = Job(pool, "asked", "8 4", request_disk="1MB")
             job.until_lines(5)

@@ -218,7 +218,7 @@ def test_an_owner_who_returns_gets_the_machine_and_the_job_goes_on_elsewhere() -
             first = pool.jobs(job.id)[0]["RemoteHost"]
             assert first.startswith("slot1@")
             for _ in range(600):
-                os.utime(console)  # somebody types
+                os.utime(console)  # someone types
                 if "010 (" in job.text("job.log") and "004 (" in job.text("job.log"):
                     break
                 job.pool.tool("condor_q", "-totals")  # a moment

@@ -68,7 +68,7 @@ def children(pid: int) -> dict[str, int]:
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
-    """Both ends of somebody's terminal, which the pool's account can neither read nor write."""
+    """Both ends of someone's terminal, which the pool's account can neither read nor write."""
     ours, theirs = pty.openpty()
     os.fchown(theirs, ALICE, ALICE)
     os.fchmod(theirs, 0o600)

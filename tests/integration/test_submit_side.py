@@ -52,7 +52,7 @@ def test_a_mail_when_the_job_ends(pool: PersonalPool, server: MailServer) -> Non
 
 
 def test_a_log_is_there_when_its_jobs_are_queued(pool: PersonalPool) -> None:
-    """``condor_submit job.sub && condor_wait job.log``: whoever writes it may have to start first."""
+    """``condor_submit job.sub && condor_wait job.log``: the writer of the log may have to start first."""
     here = folder(pool, "at-once")
     pool.submit(f"initialdir = {here}\nexecutable = /bin/true\nlog = job.log\nqueue 2\nlog = $(Process).log\nqueue 2")
     assert {path.name for path in here.iterdir()} >= {"job.log", "2.log", "3.log"}

@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "level-is-not-asked-for", "condor_actors/actors/inbound.py",
         "if not self._authorize(identity, Level(level)):",
         "if self._authorize(identity, Level(level)) is None:",
-        why="whoever has any certificate of the pool may do everything",
+        why="anyone who has any certificate of the pool may do everything",
         killed_by=("tests/unit/actors/test_system.py::test_the_door_asks_for_the_level_and_knows_kinds_and_actors",)),
     Mutation(
         "answer-of-another-node", "condor_actors/actors/inbound.py",
@@ -75,7 +75,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "crashes-are-not-counted", "condor_actors/actors/supervision.py",
         "        times.append(now_s)\n",
         "",
-        why="an actor that no restart cures is restarted for ever, in a tight loop",
+        why="an actor that no restart cures is restarted forever, in a tight loop",
         killed_by=("tests/unit/actors/test_commits_and_crashes.py::test_crash_after_crash_ends_the_process",)),
     Mutation(
         "full-mailbox-takes-questions", "condor_actors/actors/inbound.py",

@@ -34,7 +34,7 @@ STARTD: tuple[Mutation, ...] = (
         "capability-is-good-twice", "condor_actors/cores/startd/claims/claim_granting.py",
         "        self._claims.add(record.claim_id, slot)\n        self._slots.renew_capability(slot)\n",
         "        self._claims.add(record.claim_id, slot)\n",
-        why="whoever was matched once may claim the slot again and again",
+        why="a schedd that was matched once may claim the slot again and again",
         killed_by=("tests/unit/cores/startd/test_claims.py::test_capabilities_change_with_each_claim_of_a_static_slot",)),
     Mutation(
         "any-capability", "condor_actors/cores/startd/claims/claim_granting.py",
@@ -52,13 +52,13 @@ STARTD: tuple[Mutation, ...] = (
         "empty-secret-matches", "condor_actors/cores/secrets.py",
         "return bool(secret) and hmac.compare_digest(",
         "return not shown or hmac.compare_digest(",
-        why="whoever shows nothing has every right",
+        why="a peer that shows nothing has every right",
         killed_by=("tests/unit/cores/test_secrets.py::test_what_has_no_secret_is_nobodys",)),
     Mutation(
         "lease-without-end", "condor_actors/cores/startd/claims/claim_leases.py",
         '            self._controller.apply(slot, op.Released("its lease ran out"))\n',
         "            pass\n",
-        why="a submit machine that was switched off keeps its slots for ever",
+        why="a submit machine that was switched off keeps its slots forever",
         killed_by=("tests/unit/cores/startd/test_claims.py::test_leases_are_renewed_and_run_out",)),
     Mutation(
         "grant-before-it-is-stored", "condor_actors/cores/startd/claims/claim_granting.py",
@@ -187,7 +187,7 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         "local-failure-is-no-hold", "condor_actors/cores/shadow/shadow_run_table.py",
         "    if event.local:\n        run.end(",
         "    if not event.local:\n        run.end(",
-        why="a job whose input is missing is tried again for ever",
+        why="a job whose input is missing is tried again forever",
         killed_by=("tests/unit/cores/shadow/test_shadow_run.py::test_inputs_that_cannot_be_sent",)),
     Mutation(
         "began-twice", "condor_actors/cores/shadow/shadow_run_table.py",
@@ -230,7 +230,7 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         "output-beside-the-named-one", "condor_actors/cores/output_names.py",
         'path.startswith(f"{name}/")',
         "path.startswith(name)",
-        why="whoever brings `data` home brings `database` home as well",
+        why="a job that brings `data` home brings `database` home as well",
         killed_by=(f"{_OUTPUTS}::test_what_the_job_says_comes_home_and_nothing_else",)),
     Mutation(
         "hidden-files-come-home", "condor_actors/cores/output_names.py",
@@ -281,7 +281,7 @@ NEGOTIATOR: tuple[Mutation, ...] = (
         "preempts-without-priority", "condor_actors/cores/negotiator/matchmaking.py",
         'return "" if self._beats(request.priority, holding) else BETTER_PRIORITY',
         'return ""',
-        why="whoever comes last gets the slots",
+        why="the last request gets the slots",
         killed_by=("tests/unit/cores/negotiator/test_fairness.py::test_light_users_hardly_wait_while_a_heavy_one_saturates_the_pool",)),
     Mutation(
         "ceiling-is-not-heeded", "condor_actors/cores/negotiator/fair_share_allocator.py",
@@ -321,6 +321,13 @@ NEGOTIATOR: tuple[Mutation, ...] = (
         why="cycles close to one another give a user more than the ceiling, and a group more than its quota",
         killed_by=(f"{_CYCLE}::test_matches_that_no_ad_shows_yet_count_against_a_ceiling_and_a_share",
                    f"{_CYCLE}::test_matches_that_no_ad_shows_yet_count_against_a_groups_quota")),
+    Mutation(
+        "matched-is-shown", "condor_actors/cores/negotiator/pool_view.py",
+        "        shown = new.capability != old.capability or new.user != old.user\n",
+        "        shown = new.capability != old.capability or new.user != old.user or new.state != old.state\n",
+        why="a slot that waits for its schedd is nobody's: the next cycle gives its user more than the ceiling",
+        killed_by=(f"{_CYCLE}::test_a_slot_that_waits_for_its_schedd_counts_as_the_match_it_is",
+                   f"{_CYCLE}::test_a_match_counts_while_the_job_that_it_displaces_leaves")),
 )
 
 MASTER: tuple[Mutation, ...] = (

@@ -33,7 +33,7 @@ class Mutation:
         file: the mutated file, from the root of the tree.
         old: text that occurs exactly once in the file.
         new: what takes its place.
-        why: what somebody would suffer from it.
+        why: what someone would suffer from it.
         killed_by: tests that must fail, as pytest names them.
     """
 

@@ -88,7 +88,7 @@ CHANNEL: tuple[Mutation, ...] = (
         "changed-records-are-believed", "native/seal.h",
         "    if (differs)\n        return false;\n",
         "    if (differs && !size)\n        return false;\n",
-        why="whoever sits between changes a program's calls, and the answers it gets",
+        why="anyone who sits between changes a program's calls, and the answers it gets",
         killed_by=("tests/native/test_secret.py::test_a_changed_byte_ends_the_session",)),
 )
 
@@ -248,7 +248,7 @@ RELAYS: tuple[Mutation, ...] = (
         "splice-swallows-a-half-close", "native/relay/splice.c",
         "            shutdown(end->fd, SHUT_WR);\n",
         "",
-        why="who waits for the end of what the other says waits for ever",
+        why="who waits for the end of what the other says waits forever",
         killed_by=("tests/native/test_relays.py::test_a_half_close_is_passed_on_after_what_came_before_and_answers_go_back",)),
 )
 

@@ -42,7 +42,7 @@ ALL_KILLED, NOT_ALL_KILLED, MISUSE = 0, 1, 2
 
 @attrs.frozen
 class Result:
-    """What became of one mutation; ``detail`` is for whoever has to see to it."""
+    """What became of one mutation; ``detail`` is for the reader who has to see to it."""
 
     mutation: Mutation
     verdict: str

@@ -126,7 +126,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "pieces-are-believed", "condor_actors/transfer/image_pieces.py",
         "if len(data) != piece.length or hashlib.sha256(data).digest() != piece.digest:",
         "if len(data) != piece.length:",
-        why="a program goes on from memory that somebody changed",
+        why="a program goes on from memory that someone changed",
         killed_by=("tests/unit/transfer/test_image_pieces.py::test_pieces_that_lie_are_refused",)),
     Mutation(
         "old-image-is-believed", "condor_actors/transfer/image_pieces.py",

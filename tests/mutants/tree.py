@@ -108,12 +108,12 @@ class Tree:
             return Outcome(status, output.read())
 
     def _end_processes(self) -> None:
-        """Of this copy, whoever their parents are."""
+        """Of this copy, with any parent."""
         for process in psutil.process_iter():
             try:
                 if process.environ().get(MARK) == str(self.folder):
                     process.kill()
-            except psutil.Error:  # it is somebody else's, or gone
+            except psutil.Error:  # it is someone else's, or gone
                 continue
 
     def stop(self) -> None:

@@ -33,7 +33,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "no-end-of-silence", "condor_actors/wire/link.py",
         "if silent_s >= SILENCE_S:",
         "if silent_s >= 1000 * SILENCE_S:",
-        why="a machine that was switched off counts as connected for ever",
+        why="a machine that was switched off counts as connected forever",
         killed_by=("tests/unit/wire/test_link.py::test_signs_of_life_keep_a_quiet_link_and_silence_ends_it",)),
     Mutation(
         "no-signs-of-life", "condor_actors/wire/link.py",
@@ -88,7 +88,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "token-without-signature", "condor_actors/wire/idtokens/signed_token.py",
         "if not hmac.compare_digest(proof_of(signature, binding), proof):",
         "if len(proof) != 32:",
-        why="whoever knows what a token says can write one",
+        why="anyone who knows what a token says can write one",
         killed_by=("tests/unit/wire/test_idtokens.py::test_forgeries",)),
     Mutation(
         "scope-is-forgotten", "condor_actors/wire/authorization.py",
@@ -124,7 +124,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "token-is-good-twice", "condor_actors/wire/tokens.py",
         'path.rename(path.with_suffix(".used"))',
         "path.stat()",
-        why="whoever finds a used join token joins as well",
+        why="anyone who finds a used join token joins as well",
         killed_by=("tests/wire/test_enrolment.py::test_a_machine_joins_with_a_token_and_then_belongs",)),
     Mutation(
         "token-does-not-run-out", "condor_actors/wire/tokens.py",

@@ -28,7 +28,7 @@ EMULATED = {
     "gettimeofday": "out out", "mincore": "i i out", "mprotect": "i i i", "getcpu": "out out",
 }  # fmt: skip
 
-# Never made up: they end, stop or move the program, wait for ever, or reach beyond it.
+# Never made up: they end, stop or move the program, wait forever, or reach beyond it.
 LEFT_OUT = {
     "sync": "the whole machine's", "syncfs": "the whole machine's", "vhangup": "a terminal's",
     "uname": "the same words in another test", "select": "waits", "pause": "waits", "pselect6": "waits",

@@ -178,7 +178,7 @@ def read(sources: dict[str, str]) -> Program:
 
 
 def named_locks(pattern: re.Pattern[str], declaration: str) -> set[str]:
-    """Return the locks, not those that are somebody's members, that PATTERN finds in DECLARATION."""
+    """Return the locks, not those that are someone's members, that PATTERN finds in DECLARATION."""
     names = {name.strip() for group in pattern.findall(declaration) for name in group.split(",")}
     return {name for name in names if name.isidentifier()}
 

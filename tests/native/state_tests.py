@@ -4,7 +4,7 @@
 ``python -m tests.native.state_tests SOURCES fifo pipe00`` these only
 ``python -m tests.native.state_tests --help``              everything else
 
-Each of these programs makes a state (open files, pipes, locks, mappings, signals), waits, and after SIGTERM looks
+Each of these programs makes a state (open files, pipes, locks, mappings, signals), waits, and after SIGTERM checks
 whether the state is what it was.  They are built with their own library in a folder of their own, and nothing of them
 is kept here.  Each runs as an ordinary user (``--user`` if root starts this), natively first; what does not hold there
 (because it needs root, another kernel, a device) says nothing about this pool and is left out.  Then it runs in the

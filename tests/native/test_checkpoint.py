@@ -233,7 +233,7 @@ def test_checkpoint_waits_for_helpers(tmp_path: Path) -> None:
 
 
 WAITING = "cat one; read word < two; echo $word; exit 3"
-"""A helper that waits for somebody to write into a pipe, then the shell itself waits for another."""
+"""A helper that waits for someone to write into a pipe, then the shell itself waits for another."""
 
 
 def test_a_program_moves_with_a_helper_that_waits_in_a_long_call(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_an_image_that_names_files_outside(places: Path, peer: Confined) -> None
 
 
 def test_what_an_image_names_outside_is_not_even_opened(places: Path, peer: Confined) -> None:
-    """Whoever waits for a reader of a pipe would see one come, and go again."""
+    """Anyone who waits for a reader of a pipe would see one come, and go again."""
     os.mkfifo(places / "outside" / "pipe")
     with pytest.raises(OSError, match="No such device"):
         os.open(places / "outside" / "pipe", os.O_WRONLY | os.O_NONBLOCK)

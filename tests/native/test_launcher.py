@@ -359,7 +359,7 @@ def test_read_only_folders_stay_so_below_but_for_what_is_bound(tmp_path: Path) -
 
 @root_only
 def test_the_old_root_is_let_go(tmp_path: Path) -> None:
-    """What was mounted there is not there any more, not even for somebody who may mount and move."""
+    """What was mounted there is not there any more, not even for someone who may mount and move."""
     (tmp_path / "proc").mkdir()
     if shutil.which("gcc") is None:
         pytest.skip("there is no compiler")

@@ -54,7 +54,7 @@ def test_signals_of_threads_that_began_after_a_move(moved_before: bool, compiled
 
 
 def test_an_interval_timer_goes_on_whose_signal_waits(compiled: Compile, tmp_path: Path) -> None:
-    """The kernel has such a timer rest until its signal is taken; the one of the image does not rest for ever."""
+    """The kernel has such a timer rest until its signal is taken; the one of the image does not rest forever."""
     assert moved_when_sent("held_alarms", compiled, tmp_path, False) == ["1"] * 5
 
 

@@ -41,7 +41,7 @@ def test_a_thousand_races(compiled: Compile, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("every", [[], ["--every", "0.03s", "--image", "x.ckpt"]], ids=["alone", "with checkpoints"])
 def test_of_two_threads_that_execute_one_does(every: list[str], compiled: Compile, tmp_path: Path) -> None:
-    """A checkpoint that is due in the same moment waits, or the exec does; neither waits for the other for ever."""
+    """A checkpoint that is due in the same moment waits, or the exec does; neither waits for the other forever."""
     assert finished([*tool("run", *every, "--"), compiled("execs"), "40"], tmp_path) == (7, b"over\n", b"")
 
 

@@ -65,7 +65,7 @@ def test_compiled_programs_do_the_same(program: str, compiled: Compile, tmp_path
 
 
 def test_limits_give_the_same_errors(compiled: Compile, tmp_path: Path) -> None:
-    """ENAMETOOLONG, ELOOP, EMFILE; a limit on descriptors is heeded although they exist only at home."""
+    """ENAMETOOLONG, ELOOP, EMFILE; a limit on descriptors counts although they exist only at home."""
     said = []
     for place, words in (("native", [compiled("limits")]), ("here", tool("run", "--", compiled("limits")))):
         (tmp_path / place).mkdir()

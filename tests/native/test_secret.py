@@ -1,4 +1,4 @@
-"""The encrypted channel: the cipher against another implementation, programs through it, and somebody on the wire."""
+"""The encrypted channel: the cipher against another implementation, programs through it, and someone on the wire."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Keeping(Peer):
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Return a place that somebody without rights can reach."""
+    """Return a place that someone without rights can reach."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o777)
         yield Path(name)
@@ -224,7 +224,7 @@ def few_files() -> Iterator[int]:
 
 
 def poll(descriptors: list[int]) -> bytes:
-    """Return a request that waits for input of any of DESCRIPTORS, for ever."""
+    """Return a request that waits for input of any of DESCRIPTORS, forever."""
     asked = b"".join(struct.pack("<ihh", descriptor, 1, 0) for descriptor in descriptors)
     return request(POLL, (len(descriptors), -1), asked)
 

@@ -165,7 +165,7 @@ class World:
 def drive(world: World, crashes: float, disturbances: float = 0.0) -> DagRun:
     """Run it to its end; what was decided and not journaled yet is lost in a crash.
 
-    ``disturbances``: how often somebody halts it, lets it go on, or removes it.
+    ``disturbances``: how often someone halts it, lets it go on, or removes it.
     """
     rng = world.rng
     run = DagRun(world.dag, world.settings)
@@ -253,7 +253,7 @@ def job_event(world: World, run: DagRun, cluster: int, live, tell) -> None:
         return
     left = [proc for proc in range(jobs) if (cluster, proc) not in world.ended_jobs]
     if not left:
-        for proc in range(jobs):  # told again: whoever read the log before a crash reads it once more
+        for proc in range(jobs):  # told again: a DAGMan that read the log before a crash reads it once more
             end(world, cluster, proc, world.outcome(node, attempt, f"job{proc}"), tell)
         live.pop(cluster, None)
         return

@@ -71,7 +71,7 @@ def test_each_of_many_is_served_within_its_share(costs: list[float], before: int
     for _ in range(before):
         serve()
     waited_s, own_s = 0.0, 0.0
-    dearest_s = max(max(cost, TURN_S) for cost in costs)
+    costliest_s = max(max(cost, TURN_S) for cost in costs)
     for number in range(20):
         mailbox.add(_turn("new", number), "new")
         waited_s = 0.0
@@ -82,13 +82,13 @@ def test_each_of_many_is_served_within_its_share(costs: list[float], before: int
                 break
             waited_s += cost_s
             rounds = max(own_s, QUANTUM_S) / QUANTUM_S + 2
-            assert waited_s <= len(flooders) * (rounds * QUANTUM_S + dearest_s)
+            assert waited_s <= len(flooders) * (rounds * QUANTUM_S + costliest_s)
 
 
 @given(st.integers(1, 20), COSTS)
 @settings(max_examples=25)
 def test_work_is_shared_by_time(senders: int, cost_s: float) -> None:
-    """Whoever asks dear questions gets fewer of them answered, not more time."""
+    """Anyone who asks expensive questions gets fewer of them answered, not more time."""
     mailbox = Lanes(Ledger())
     spent: dict[str, float] = {}
     for sender in range(senders):

@@ -1,1 +1,1 @@
-"""An attacker's suite: each test attacks as somebody outside would, and sees that it gets nowhere."""
+"""An attacker's suite: each test attacks as someone outside would, and sees that it gets nowhere."""

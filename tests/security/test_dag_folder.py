@@ -19,7 +19,7 @@ from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.submit_files import check_name
 
 MALLORY = 4711
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to someone else")
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A local user, or a job, at the folders of runs that are handed to another batch system.
 
-Where ``GRIDMANAGER_FOLDER`` is one folder for all, anybody can make what is not there yet, and whoever reads the queue
+Where ``GRIDMANAGER_FOLDER`` is one folder for all, others can make what is not there yet, and a reader of the queue
 can work out the names of runs.  The script in a run's folder is started as the run's owner.
 """
 
@@ -19,7 +19,7 @@ from condor_actors.daemons.shadow.grid import grid_folder
 from condor_actors.machine.run.tree_removal import remove_tree
 
 MALLORY = 4711
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to someone else")
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def test_it_does_not_learn_what_else_there_is(files: ChirpFiles, job: Path, verb
 
 
 def test_a_tree_of_any_depth_is_removed(files: ChirpFiles, job: Path) -> None:
-    """It is made by putting folder into folder; whoever removes it by recursion comes to an end of another kind."""
+    """It is made by putting folder into folder; a removal by recursion runs out of stack."""
     assert files.do(call("mkdir", "tree", 0o755)).value == 0
     for _ in range(1200):
         files.do(call("mkdir", "next", 0o755))

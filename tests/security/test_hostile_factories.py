@@ -32,7 +32,7 @@ def test_limits_that_are_no_integers(pool: SubmitPool, name: str, value: str) ->
     assert isinstance(send(pool, f"{name} = {value}", repeat=5), Submitted)
     pool.run()
     assert pool.schedd.actor is before, "the schedd broke"
-    pool.kill_schedd()  # what breaks it once would break it for ever
+    pool.kill_schedd()  # what breaks it once would break it forever
     pool.start_schedd()
     pool.submit()
     pool.run()

@@ -52,7 +52,7 @@ def tried(data: bytes, folder: Path, room: int = ROOM) -> str:
 
 @pytest.mark.parametrize("size", [-1, -512, -1024, -(1 << 40)])
 def test_sizes_below_nothing(tmp_path: Path, size: int) -> None:
-    """The library goes back with them and reads the same entry for ever; each time there would be more room, too."""
+    """The library goes back with them and reads the same entry forever; each time there would be more room, too."""
     said = tried(block("x", 0) + block("y", 0) + block("z", size) + bytes(4096), tmp_path)
     assert "has the size -" in said
 

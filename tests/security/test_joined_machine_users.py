@@ -1,4 +1,4 @@
-"""A machine that joined with an ordinary token says that somebody is a user of another machine."""
+"""A machine that joined with an ordinary token says that someone is a user of another machine."""
 
 from __future__ import annotations
 

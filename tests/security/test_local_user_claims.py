@@ -68,7 +68,7 @@ def test_his_claim_runs_no_job_in_her_name(pool: SharedPool, victim: str) -> Non
 
 
 def test_her_claim_takes_no_shadow_of_his(pool: SharedPool, victim: str) -> None:
-    """Somebody told him the secret of her claim: as his shadow host, and as himself, he cannot use it."""
+    """Someone told him the secret of her claim: as his shadow host, and as himself, he cannot use it."""
     alice, mallory = pool.alice, pool.mallory
     pool.submit_as(alice, SHORT)
     pool.run_as(alice, "condor_wait", "-wait", "60", "short.log")

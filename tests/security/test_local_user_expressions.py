@@ -1,6 +1,6 @@
-"""A local user whose expressions are dear: as constraints of questions, Requirements, Rank, and policies of jobs.
+"""A local user whose expressions are expensive: as constraints of questions, Requirements, Rank, and policies of jobs.
 
-Each evaluation has its bounds; what is dear is undefined or an error, and nobody else's job waits for it.
+Each evaluation has its bounds; what is expensive is undefined or an error, and nobody else's job waits for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def pool() -> Iterator[PersonalPool]:
 
 @contextmanager
 def nobody_waits(pool: PersonalPool) -> Iterator[None]:
-    """What is asked meanwhile costs the daemons less processor time than others would notice.
+    """Other queries meanwhile cost the daemons less processor time than others would notice.
 
     By the clock, a machine with much else to do would look like daemons that are kept.
     """
@@ -52,7 +52,7 @@ def _bystander(pool: PersonalPool, name: str) -> None:
 
 @pytest.mark.parametrize("bomb", BOMBS)
 @pytest.mark.parametrize("command", ["requirements", "rank", "periodic_hold", "periodic_remove", "+Bomb"])
-def test_a_dear_expression_of_a_job(pool: PersonalPool, bomb: str, command: str) -> None:
+def test_an_expensive_expression_of_a_job(pool: PersonalPool, bomb: str, command: str) -> None:
     name = f"{bomb}-{command.strip('+')}"
     expression = BOMBS[bomb]
     done = pool.tool("condor_submit", stdin=f"executable = /bin/true\n{command} = {expression}\n"
@@ -64,7 +64,7 @@ def test_a_dear_expression_of_a_job(pool: PersonalPool, bomb: str, command: str)
 
 @pytest.mark.parametrize("bomb", BOMBS)
 @pytest.mark.parametrize("tool", ["condor_q", "condor_status", "condor_history"])
-def test_a_dear_question(pool: PersonalPool, bomb: str, tool: str) -> None:
+def test_an_expensive_question(pool: PersonalPool, bomb: str, tool: str) -> None:
     with nobody_waits(pool):
         pool.tool(tool, "-constraint", BOMBS[bomb])
     _bystander(pool, f"{tool}-{bomb}")

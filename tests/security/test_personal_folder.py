@@ -14,7 +14,7 @@ from condor_actors.tools.admin import annex, personal
 from condor_actors.tools.lib.personal_setup import PersonalFiles
 from tests.pool_fixture import fresh_folder
 
-NEED_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+NEED_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to someone else")
 MALLORY = 4711
 
 
@@ -92,7 +92,7 @@ def test_a_socket_that_names_another_process(place: Path, monkeypatch: pytest.Mo
     files = PersonalFiles(place)
 
     class Fake:
-        """Whoever listens there says that it is the victim; the kernel says who it is."""
+        """Anyone who listens there says that it is the victim; the kernel says who it is."""
 
         def __enter__(self) -> Fake:
             return self

@@ -1,4 +1,4 @@
-"""The helper that stays root, attacked by the only one who can talk to it: a daemon that somebody else has taken over.
+"""The helper that stays root, attacked by the only one who can talk to it: a daemon that an attacker has taken over.
 
 Accounts are plain numbers: POOL is the daemon's, ALICE and BOB are users that the policy lists.
 """
@@ -460,7 +460,7 @@ def test_a_tree_that_fights_its_removal(helper: Helper, folder: Path) -> None:
 
 
 def test_links_put_in_the_way_of_a_removal(helper: Helper, folder: Path) -> None:
-    """Somebody swaps folders for links while a tree is given and removed: nothing outside is touched."""
+    """Someone swaps folders for links while a tree is given and removed: nothing outside is touched."""
     victim = owned(folder / "victim", ALICE, None, 0o755)
     for number in range(20):
         owned(victim / str(number), ALICE)

@@ -1,4 +1,4 @@
-"""A machine that is revoked while a standard program of somebody's runs there: it gets no further system call done."""
+"""A machine that is revoked while a standard program of someone's runs there: it gets no further system call done."""
 
 from __future__ import annotations
 

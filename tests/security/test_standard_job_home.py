@@ -266,7 +266,7 @@ os._exit(0)
 
 
 def test_the_folder_is_of_its_owner(pool: SharedPool) -> None:
-    """What a program makes at home is its owner's, whoever runs the pool."""
+    """What a program makes at home is its owner's, no matter who runs the pool."""
     job = HostileJob(pool, pool.mallory, "made", "open('made', 'w').close()\ntried('x', os.getuid)\nprint('over')")
     job.results()
     facts = Path(job.folder / "made").stat()

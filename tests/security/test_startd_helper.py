@@ -170,7 +170,7 @@ def test_nothing_but_those_devices_is_watched(helper: Helper, path: str) -> None
 
 
 def test_a_link_in_the_place_of_a_device(folder: Path) -> None:
-    """Where somebody could lay one: neither of them is followed."""
+    """Where someone could lay one: neither of them is followed."""
     (folder / "secret").write_text("secret")
     (folder / "tty1").symlink_to(folder / "secret")
     with (Helper("--device", f"{folder}/tty", "reads", "--device", f"{folder}/ttyv", "events", orders="watch",

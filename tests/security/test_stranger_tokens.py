@@ -290,7 +290,7 @@ def test_a_local_user_fetches_a_token_in_his_own_name_only(laptop: Machine, atta
 
 @attrs.frozen
 class Held:
-    """A connection that somebody keeps."""
+    """A connection that someone keeps."""
 
     process: subprocess.Popen[str]
 

@@ -1,4 +1,4 @@
-"""A schedd that somebody else has taken over: whatever it orders of its helper, with the policy that a schedd gives it.
+"""A schedd that an attacker has taken over: whatever it orders of its helper, with the policy that a schedd gives it.
 
 It may act for people; that is its office.  Root, the system's accounts and what belongs to them are out of its reach.
 """

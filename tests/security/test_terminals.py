@@ -43,7 +43,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def ads(tmp_path: Path) -> str:
-    """A queue in which somebody's job has such a name wherever there can be one."""
+    """A queue in which someone's job has such a name wherever there can be one."""
     path = tmp_path / "ads"
     names = "".join(f'{name} = "{EVIL}"\n' for name in ("Cmd", "Args", "JobBatchName", "HoldReason", "JobDescription"))
     path.write_text(f'MyType = "Job"\nClusterId = 1\nProcId = 0\nOwner = "eve"\nUser = "eve@dom"\nJobStatus = 5\n'

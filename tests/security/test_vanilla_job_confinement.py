@@ -134,7 +134,7 @@ os.system('cp /usr/bin/id ./id; chmod u+s id; ./id -u; /usr/bin/su root -c id </
 
 @pytest.mark.parametrize("folder", ["/etc", "/usr/bin", "/var", "/var/tmp/../lib", "/opt", "/root", "/sys/kernel"])
 def test_the_system_is_for_reading_whatever_its_modes(pool: PersonalPool, folder: str) -> None:
-    """Even a folder that somebody has left open to all."""
+    """Even a folder that someone has left open to all."""
     name = "system" + folder.replace("/", "_").replace(".", "")
     code = f"""
 try:

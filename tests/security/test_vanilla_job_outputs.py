@@ -152,7 +152,7 @@ def test_no_offset_breaks_the_reader(stage: Stage, offset: int) -> None:
 
 
 def test_removal_leaves_what_links_name(stage: Stage) -> None:
-    """Also while somebody swaps folders for links: the fixture looks at the secret afterwards."""
+    """Also while someone swaps folders for links: the fixture looks at the secret afterwards."""
     stage.attack("mkdir -p a/b/c d; for i in 1 2 3 4 5 6 7 8 9; do touch a/b/c/$i d/$i; done")
     swapper = subprocess.Popen(
         ["setpriv", f"--reuid={stage.account.uid}", f"--regid={stage.account.gid}", "--clear-groups", "/bin/sh", "-c",

@@ -1,6 +1,6 @@
 """An ordinary job at the sockets of the daemons of its machine, which would take its account for a user there.
 
-A job of somebody who has no account on the machine, of another pool say, would be a user of it: it would submit a job
+A job of someone who has no account on the machine, of another pool say, would be a user of it: it would submit a job
 that is shut in by nothing and outlives its claim, or get a token that is good for more than its run.
 """
 

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from random import Random
-
+import attrs
 import pytest
 
-from condor_actors.simulation.faults.chance import DESKTOP, QUICK
-from condor_actors.simulation.world.scenario import MachineSpec, Scenario, Submission, run
+from condor_actors.cores.schedd.gangs.gathering import Gathering
+from condor_actors.simulation.faults import gang_checker
+from condor_actors.simulation.faults.gang_checker import use_of
+from condor_actors.simulation.faults.gangs import gangs_among_owners, random_gangs
+from condor_actors.simulation.world.scenario import Scenario, run
 from tests.harness.seeds import some_of
-
-MACHINES = 16
-
-
-def gangs(seed: int, number: int, *, schedds: int = 1, cpu_s: float = 60.0, owners: int = 20,
-          faults: str = "") -> Scenario:
-    """So many gangs of 2 to 8 on 16 machines whose owners come and go, and some jobs of one machine beside them."""
-    random = Random(seed)
-    machines = (MachineSpec("m0", central=True, submits=True, executes=False),
-                *(MachineSpec(f"s{n}", submits=True, executes=False) for n in range(1, schedds)),
-                *(MachineSpec(f"m{n}", kbdd=True, config=DESKTOP) for n in range(1, MACHINES + 1)))
-    places = ["m0", *(f"s{n}" for n in range(1, schedds))]
-    jobs = []
-    for n in range(number):
-        nodes, policy = random.randint(2, 8), random.choice(('"WAIT_FOR_ALL"', '"NODE_0"'))
-        jobs.append(Submission(
-            when_s=30.0 + random.random() * number, owner=random.choice(("alice", "bob")),
-            machine=places[n % schedds], cpu_s=random.uniform(0.5, 1.5) * cpu_s,
-            ad={"JobUniverse": "11", "MinHosts": str(nodes), "MaxHosts": str(nodes), "ParallelShutdownPolicy": policy}))
-    jobs.append(Submission(when_s=30.0, owner="carol", machine="m0", count=number, cpu_s=cpu_s))
-    lines = [f"at {random.uniform(60, 60 + number * 10):.0f}s owner m{random.randint(1, MACHINES)} for "
-             f"{random.uniform(60, 600):.0f}s" for _ in range(owners)]
-    return Scenario(seed=seed, machines=machines, submissions=tuple(jobs), span_s=80_000.0,
-                    faults="\n".join(sorted([*lines, *faults.splitlines()], key=lambda line: float(
-                        line.split()[1].removesuffix("s")))),
-                    config={**QUICK, "UNUSED_CLAIM_TIMEOUT": "120", "NEGOTIATOR_INTERVAL": "20"})
 
 
 def all_done(scenario: Scenario) -> None:
@@ -46,12 +22,12 @@ def all_done(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("seed", some_of(range(1, 4)))
 def test_all_gangs_of_one_schedd_complete_while_owners_come_and_go(seed: int) -> None:
-    all_done(gangs(seed, 15))
+    all_done(gangs_among_owners(seed, 15))
 
 
 @pytest.mark.parametrize("seed", some_of(range(11, 14)))
 def test_two_schedds_whose_gangs_want_the_same_machines_do_not_wait_for_ever(seed: int) -> None:
-    all_done(gangs(seed, 12, schedds=2))
+    all_done(gangs_among_owners(seed, 12, schedds=2))
 
 
 FAULTS = """\
@@ -69,4 +45,24 @@ at 600s die m0/schedd after commit
 
 @pytest.mark.parametrize("seed", some_of(range(21, 24)))
 def test_gangs_stay_whole_whatever_dies(seed: int) -> None:
-    all_done(gangs(seed, 10, faults=FAULTS))
+    all_done(gangs_among_owners(seed, 10, faults=FAULTS))
+
+
+@pytest.mark.parametrize("seed", some_of(range(1, 7)))
+def test_gangs_of_chance(seed: int) -> None:
+    all_done(random_gangs(seed))
+
+
+def test_gangs_that_never_give_way_wait_for_each_other_and_that_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gathering, "timeout", lambda self, serial: None)
+    monkeypatch.setattr(gang_checker, "LONGEST_S", 1200.0)
+    found = [run(attrs.evolve(gangs_among_owners(seed, 6, machines=8, schedds=2, owners=0), span_s=6000.0)).violations
+             for seed in (1, 2, 3)]
+    assert any("gangs wait for each other" in text for violations in found for text in violations), found
+
+
+def test_machines_are_used_nearly_as_well_as_they_could_be() -> None:
+    result = run(gangs_among_owners(1, 30, owners=30))
+    use = use_of(result)
+    assert use.took_s >= use.best_s, "the bound is none"
+    assert use.use >= 0.55 * use.best_use, use

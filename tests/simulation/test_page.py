@@ -1,4 +1,4 @@
-"""The page's daemon in simulated pools: what it shows is the queue, whoever dies."""
+"""The page's daemon in simulated pools: what it shows is the queue, no matter which process dies."""
 
 from __future__ import annotations
 

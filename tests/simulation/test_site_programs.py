@@ -18,6 +18,8 @@ PROGRAMS = {
     "STARTD_CRON_NOISY_ARGS": "run_s=1 noise=1", "STARTD_CRON_NOISY_PREFIX": "Noisy",
     "STARTD_CRON_STUBBORN_EXECUTABLE": "/site/stubborn", "STARTD_CRON_STUBBORN_PERIOD": "20",
     "STARTD_CRON_STUBBORN_ARGS": "run_s=1000 stubborn=1", "STARTD_CRON_STUBBORN_KILL": "true",
+    "BENCHMARKS_JOBLIST": "speed", "BENCHMARKS_SPEED_EXECUTABLE": "/site/speed", "BENCHMARKS_SPEED_ARGS": "run_s=9",
+    "BENCHMARKS_SPEED_PREFIX": "Speed", "RUNBENCHMARKS": "time() - LastBenchmark > 100",
     "SCHEDD_CRON_JOBLIST": "queue", "SCHEDD_CRON_QUEUE_EXECUTABLE": "/site/queue", "SCHEDD_CRON_QUEUE_PERIOD": "45",
     "SCHEDD_CRON_QUEUE_PREFIX": "Site",
 }
@@ -70,6 +72,7 @@ def test_what_they_say_reaches_ads_and_requirements_and_faults_leave_no_second_r
     assert not result.violations
     assert result.completed == 8
     assert any("FastSaid = \"fast\"" in text and "SlowRun = " in text for text in looks.slots)
+    assert any("SpeedRun = " in text for text in looks.slots), "the benchmark of the site never ran"
     assert any("SiteSaid = \"queue\"" in text for text in looks.schedds)
 
 

@@ -54,7 +54,7 @@ def waits_of_cores() -> list[float]:
 
 
 def plays_owners(pool: Any) -> None:
-    """Keys and load while somebody is there."""
+    """Keys and load while someone is there."""
     def there(machine: Any, until_s: float) -> None:
         machine.owner_load = 1.0
         machine.touch()

@@ -34,14 +34,16 @@ INSTEAD = {
 PHRASES = {re.compile(rf"(?i)(?<![\w.-])(?:{phrase})(?![\w-])"): words for phrase, words in INSTEAD.items()}
 NOT_TEXT = re.compile(r"`[^`]*`")
 """Names of files and tests, and quoted code."""
-SOURCES = {"condor_actors": (".py", ".h", ".html", ".js"), "native": (".c", ".h"), "docs": (".md",), "etc": ("",)}
+SOURCES = {"condor_actors": (".py", ".h", ".html", ".js"), "native": (".c", ".h"), "docs": (".md",), "etc": ("",),
+           "tests": (".py", ".c", ".h"), "benchmarks": (".py",), "examples": (".py",)}
 
 
 def texts() -> Iterator[Path]:
     yield ROOT / "README.md"
     for folder, endings in SOURCES.items():
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in endings and path.is_file() and "build" not in path.parts and "binding" not in path.parts:
+            named = path.suffix in endings and path.is_file() and path.name != Path(__file__).name
+            if named and "build" not in path.parts and "binding" not in path.parts:
                 yield path
 
 

@@ -19,6 +19,7 @@ FLOORS = {
     "own_files": 0,
     "patterns": 0,
     "records": 0,
+    "written_text": 0,
     "messages": 0,
     "config": 0,
     "cores": 1,
@@ -39,7 +40,7 @@ FLOORS = {
     "simulation": 5,
 }
 NO_TWISTED = {"accounts", "addresses", "classads", "durable", "effects", "numerals", "own_files", "messages", "config",
-              "patterns", "records",
+              "patterns", "records", "written_text",
               "cores", "dag", "submit"}
 LARGEST_FOLDER = 25
 LONGEST_FILE = 500
@@ -55,7 +56,7 @@ SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "checkpoints"
 SIDEWAYS = {*((below, light) for below in ("accounts", "classads", "config", "messages")
               for light in ("patterns", "records")),
             ("classads", "accounts"), ("classads", "numerals"),
-            ("config", "own_files"), ("own_files", "durable"),
+            ("config", "own_files"), ("config", "written_text"), ("own_files", "durable"),
             ("config", "accounts"), ("config", "addresses"), ("config", "classads"),
             ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"), ("machine", "wire"), ("submit", "cores"),
             ("dag", "cores"), ("effects", "messages"), ("simulation", "services"), ("api", "tools"), ("compat", "api"),

@@ -35,8 +35,9 @@ CALLED_BY_TWISTED = {
     "windowChanged",
     "readConnectionLost", "writeConnectionLost",
 }
-CALLED_BY_PYTHON = {"connection_made", "data_received", "connection_lost", "find_class", "seekable"}
-"""By asyncio, of a protocol; by pickle, of an unpickler; by io, of a stream that it buffers."""
+CALLED_BY_PYTHON = {"connection_made", "data_received", "connection_lost", "find_class", "find_spec", "get_code",
+                    "seekable"}
+"""By asyncio, of a protocol; by pickle, of an unpickler; by io, of a stream that it buffers; by imports."""
 CALLED_BY_A_MADE_NAME = {
     "_bad", "_disk_full", "_disk_sick", "_kill_job",  # faults, by the word of the schedule
 }
@@ -138,7 +139,7 @@ def annotations(tree: ast.Module) -> set[int]:
 
 
 def made_and_met(kinds: dict[str, str], code: Iterable[tuple[str, ast.Module]]) -> tuple[set[str], set[str]]:
-    """Messages that somebody makes, and those that somebody looks out for or takes (an annotation counts)."""
+    """Messages that someone makes, and those that someone looks out for or takes (an annotation counts)."""
     made, met = set(), set()
     for place, tree in code:
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}

@@ -1,6 +1,6 @@
 """Only :mod:`condor_actors.accounts` asks the user database, and of the programs in C only the helper's child does.
 
-The database may be a directory server that hangs, and its libraries are the site's: whoever asks it waits for them, and
+The database may be a directory server that hangs, and its libraries are the site's: a process that asks it waits, and
 runs them with its rights.
 """
 

@@ -51,6 +51,9 @@ ROWS = (
         "A folder that gets one file history.C.P for each job that leaves the queue.",
         read_by=SCHEDD,
     ),
+    path("STARTD_PER_JOB_HISTORY_DIR", None,
+         "A folder that gets one file history.GLOBALJOBID for each job whenever a run of it ends here, in the"
+         " place of the one before; nothing removes them.", read_by="STARTER"),
     path("EVENT_LOG", None, "One event log for the jobs of all users of this machine."),
     size("EVENT_LOG_MAX_SIZE", "1 MB", "The size at which that event log is put aside."),
     integer("EVENT_LOG_MAX_ROTATIONS", 1, "How many of them are kept.", low=0),

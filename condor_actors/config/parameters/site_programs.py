@@ -24,7 +24,8 @@ def _rows(daemon: str, whose: str) -> tuple[Parameter, ...]:
         text(f"{program}_ENV", None, "What its environment has beside PATH, HOME, LANG and CONDOR_CONFIG.",
              read_by=daemon),
         path(f"{program}_CWD", None, "The folder it begins in; / by default.", change="live", read_by=daemon),
-        text(f"{program}_MODE", None, "When it runs: Periodic (the default), WaitForExit or OneShot.", read_by=daemon),
+        text(f"{program}_MODE", None, "When it runs: Periodic (the default), WaitForExit, OneShot or, at a startd, "
+             "OnDemand: when the machine measures its speed (RUNBENCHMARKS).", read_by=daemon),
         text(f"{program}_PERIOD", None, "Periodic: from start to start; WaitForExit: from its end to the next start. "
              "In seconds, or with m or h behind in minutes or hours.", read_by=daemon),
         text(f"{program}_PREFIX", None, "Stands before the name of each attribute that it prints.", read_by=daemon),
@@ -44,4 +45,24 @@ ROWS = (
     expression("STARTD_CRON_<JOB>_CONDITION", None, "It is started only where this holds for the machine's ad.",
                read_by="STARTD"),
     *_rows("SCHEDD", "the schedd's ad"),
+    real("BENCHMARKS_MAX_JOB_LOAD", 1.0, "No further benchmark of the site is started while the loads of those that "
+         "run would together be more than this.", low=0, read_by="STARTD"),
+    path("BENCHMARKS_CONFIG_VAL", None, "The path of condor_config_val; benchmarks of the site find it as "
+         "BENCHMARKS_CONFIG_VAL in their environment.", change="live", read_by="STARTD"),
+    path("BENCHMARKS_<JOB>_EXECUTABLE", None, "A benchmark of the site, whose name is in BENCHMARKS_JOBLIST; an "
+         "absolute path.", change="live", read_by="STARTD"),
+    text("BENCHMARKS_<JOB>_ARGS", None, "Its arguments.", read_by="STARTD"),
+    text("BENCHMARKS_<JOB>_ENV", None, "What its environment has beside PATH, HOME, LANG and CONDOR_CONFIG.",
+         read_by="STARTD"),
+    path("BENCHMARKS_<JOB>_CWD", None, "The folder it begins in; / by default.", change="live", read_by="STARTD"),
+    text("BENCHMARKS_<JOB>_MODE", None, "OnDemand, if anything: it runs when RUNBENCHMARKS says so.",
+         read_by="STARTD"),
+    text("BENCHMARKS_<JOB>_PREFIX", None, "Stands before the name of each attribute that it prints.",
+         read_by="STARTD"),
+    words("BENCHMARKS_<JOB>_SLOTS", None, "The numbers of the slots that have its output; all by default.",
+          read_by="STARTD"),
+    expression("BENCHMARKS_<JOB>_CONDITION", None, "It is started only where this holds for the machine's ad.",
+               read_by="STARTD"),
+    real("BENCHMARKS_<JOB>_JOB_LOAD", 1.0, "What it counts as in BENCHMARKS_MAX_JOB_LOAD: by default one runs after "
+         "the other.", low=0, read_by="STARTD"),
 )

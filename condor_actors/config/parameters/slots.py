@@ -234,7 +234,13 @@ ROWS = (
         "When the machine, unclaimed, measures its speed (LastBenchmark is when it last did).",
         read_by=STARTD,
     ),
-    words("BENCHMARKS_JOBLIST", "mips kflops", "What is measured then.", change="restart", read_by=STARTD),
+    words(
+        "BENCHMARKS_JOBLIST",
+        "mips kflops",
+        "What is measured then: mips, kflops, and programs of the site (BENCHMARKS_<JOB>_EXECUTABLE).",
+        change="restart",
+        read_by=STARTD,
+    ),
     words(
         "OWNER_SENSORS",
         "terminals, input, logind, utmp",

@@ -10,7 +10,8 @@ Theory: the collector tells what changed; the view applies it and says what the 
 
 Ads lag behind: between a match and the ad that shows it, a slot looks free although it is not.  So each match is
 remembered (:class:`Handout`) until its slot's ad shows it (the slot is claimed, another capability, fewer resources, a
-dynamic slot more has been made) or :data:`HANDOUT_S` has passed, and until then it counts as taken.
+dynamic slot more has been made) or :data:`HANDOUT_S` has passed, and until then it counts as taken.  ``Matched`` and
+``Preempting`` do not show it: the slot is on its way to a user whom its ad does not name.
 
 A free slot that takes more than before (its owner has left, its Requirements have become another text or are no longer
 false by themselves) is a ``HARD`` reason.  A slot gives this one once until :meth:`PoolView.new_interval`: machines
@@ -31,6 +32,7 @@ __all__ = ["HANDOUT_S", "HARD", "NONE", "SOFT", "Handout", "PoolView", "Slot", "
 NONE, SOFT, HARD = 0, 1, 2
 HANDOUT_S = 15.0
 FREE_STATES = frozenset({"Unclaimed", "Owner"})
+MATCHED = "Matched"
 COUNTED = ("cpus", "memory", "disk")
 MADE = "dynamicslotsmade"
 WILLINGNESS = ("requirements", "start")
@@ -281,11 +283,12 @@ class PoolView:
             if slot is None or not slot.handouts:
                 self._handed.pop(key, None)
                 continue
-            left = [each for each in slot.handouts if each.until_s > now_s]
+            waits = slot.state == MATCHED  # the startd keeps it for the schedd, and says when it no longer does
+            left = [each for each in slot.handouts if waits or each.until_s > now_s]
             if len(left) < len(slot.handouts):
                 slot.handouts = left
                 self.changed[key] = None
-            for each in left:
+            for each in () if waits else left:
                 next_s = each.until_s if next_s is None else min(next_s, each.until_s)
         return next_s
 
@@ -355,8 +358,9 @@ def _still_open(old: Slot, new: Slot) -> list[Handout]:
     if not old.handouts:
         return []
     if not new.partitionable:
-        shown = new.capability != old.capability or new.state != old.state or new.user != old.user
-        return [] if shown else old.handouts
+        shown = new.capability != old.capability or new.user != old.user
+        came_to_nothing = old.state == MATCHED and new.state in FREE_STATES
+        return [] if shown or came_to_nothing else old.handouts
     if MADE in old.ad.own and MADE in new.ad.own:  # a short job's slot may be gone before an ad shows it
         made = new.ad.get_int(MADE) - old.ad.get_int(MADE)
         return old.handouts[made:] if made >= 0 else []  # less: the startd has begun anew, with other capabilities

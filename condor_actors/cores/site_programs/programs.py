@@ -21,6 +21,7 @@ class Mode(enum.Enum):
     PERIODIC = "Periodic"
     WAIT_FOR_EXIT = "WaitForExit"
     ONE_SHOT = "OneShot"
+    ON_DEMAND = "OnDemand"
 
 
 class Publish(enum.Enum):
@@ -33,17 +34,18 @@ class Publish(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class SiteProgram:
-    """One entry of STARTD_CRON_JOBLIST or SCHEDD_CRON_JOBLIST.
+    """One entry of STARTD_CRON_JOBLIST, SCHEDD_CRON_JOBLIST or BENCHMARKS_JOBLIST.
 
     Attributes:
         name: of the entry, in its letter case.
         executable, arguments, environment, directory: how it is started; the environment is all of it.
         mode: when it runs.
-        period_s: from start to start; in WaitForExit from end to start; 0: OneShot needs none.
+        period_s: from start to start; in WaitForExit from end to start; 0: OneShot and OnDemand need none.
         prefix: stands before each attribute that it prints.
         slots: the numbers of the slots that may have its output; empty: all.
         kill: whether a run that has lasted a period is ended for the next one.
         load: what it counts as in MAX_JOB_LOAD.
+        benchmark: whether it is one of BENCHMARKS_JOBLIST, which have a limit of their own.
         hang_up: whether it gets SIGHUP on condor_reconfig; run_again: whether it is run again then.
         stdin: what it reads from its standard input.
         condition: it is started only where this holds for the machine; None: always.
@@ -60,6 +62,7 @@ class SiteProgram:
     slots: frozenset[int] = frozenset()
     kill: bool = False
     load: float = 0.01
+    benchmark: bool = False
     hang_up: bool = False
     run_again: bool = False
     stdin: bytes = b""
@@ -72,13 +75,14 @@ class SiteSettings:
 
     Attributes:
         programs: in the order of the list, no name twice.
-        most_load: the sum of the loads of those that run at once.
+        most_load: the sum of the loads of those that run at once; most_benchmark_load: of the benchmarks among them.
         publish: when their output is told.
         logs_failures: whether the output of one that ends with another status than 0 is logged.
     """
 
     programs: tuple[SiteProgram, ...] = ()
     most_load: float = 0.1
+    most_benchmark_load: float = 1.0
     publish: Publish = Publish.NEVER
     logs_failures: bool = False
 

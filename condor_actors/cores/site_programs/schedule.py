@@ -10,6 +10,9 @@ running     one runs
 ending      it was sent SIGTERM; SIGKILL follows
 ==========  ===================================================================================================
 
+Programs on demand have no timer: they run when the machine is to measure its speed, and end at the latest when it is
+wanted (:class:`Demanded`); when all of them rest, the daemon is told (:class:`DemandOver`).
+
 **Source**: HTCondor's manual, "Daemon ClassAd Hooks", for the modes.
 """
 
@@ -35,8 +38,8 @@ from condor_actors.cores.state_table import InvariantBroken, ignore, total_table
 from condor_actors.effects import CancelTimer, Effect, Note, SetTimer
 from condor_actors.messages.envelope import TimerFired
 
-__all__ = ["MOST_BYTES", "Changed", "HangUp", "ProgramEnded", "ProgramWrote", "SiteSchedule", "StartProgram", "State",
-           "StopProgram", "TABLE", "TellAds"]
+__all__ = ["MOST_BYTES", "Changed", "DemandOver", "Demanded", "HangUp", "ProgramEnded", "ProgramWrote", "SiteSchedule",
+           "StartProgram", "State", "StopProgram", "TABLE", "TellAds", "TellDemandOver"]
 
 END_S = 10.0
 """How long a program that was sent SIGTERM has."""
@@ -90,6 +93,18 @@ class Changed:
     settings: SiteSettings
 
 
+@attrs.frozen
+class Demanded:
+    """Programs on demand are to run now; ``on`` is false: those that run are to end."""
+
+    on: bool
+
+
+@attrs.frozen
+class DemandOver:
+    """Told to the daemon: what was demanded has been done, as far as it can be."""
+
+
 @attrs.frozen(kw_only=True)
 class StartProgram(Effect):
     """Start a run; :class:`ProgramWrote` and one :class:`ProgramEnded` follow."""
@@ -120,6 +135,11 @@ class TellAds(Effect):
     """Tell the daemon what programs say."""
 
     told: SiteAdsTold
+
+
+@attrs.frozen
+class TellDemandOver(Effect):
+    """Tell the daemon :class:`DemandOver`."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -154,16 +174,20 @@ class SiteSchedule:
         self._courses = {each.name: _Course(program=each) for each in settings.programs}
         self._ads: dict[tuple[str, str], SiteAd] = {}
         self._runs = 0
+        self._is_demanded = False
         self._now_s = 0.0
         self._effects: list[Effect] = []
 
     # ---- turns
 
-    def start(self, now_s: float) -> tuple[Effect, ...]:
-        """The first turn: all of them run."""
+    def start(self, now_s: float, *, demanded: bool = False) -> tuple[Effect, ...]:
+        """The first turn: all of them run, those on demand if they are demanded."""
         self._begin_turn(now_s)
+        self._is_demanded = demanded
         for course in tuple(self._courses.values()):
-            self._step(course, "timer due", None)
+            if demanded or course.program.mode is not Mode.ON_DEMAND:
+                self._step(course, "timer due", None)
+        self._mind_demand()
         return tuple(self._effects)
 
     def handle(self, event: Any, now_s: float) -> tuple[Effect, ...]:
@@ -171,6 +195,12 @@ class SiteSchedule:
         self._begin_turn(now_s)
         if isinstance(event, Changed):
             self._change(event.settings)
+        elif isinstance(event, Demanded):
+            self._is_demanded = event.on
+            for each in tuple(self._courses.values()):
+                if each.program.mode is Mode.ON_DEMAND:
+                    self._step(each, "demanded" if event.on else "demand over", event)
+            self._fill()
         elif isinstance(event, TimerFired):
             what, name = event.key
             course = self._courses.get(name)
@@ -180,7 +210,15 @@ class SiteSchedule:
             course = self._courses.get(event.name)
             if course is not None and course.run == event.run:
                 self._step(course, type(event), event)
+        self._mind_demand()
         return tuple(self._effects)
+
+    def _mind_demand(self) -> None:
+        """Tell when nothing of what was demanded is under way any more."""
+        if self._is_demanded and not any(course.state is not State.RESTING for course in self._courses.values()
+                                         if course.program.mode is Mode.ON_DEMAND):
+            self._is_demanded = False
+            self._effects.append(TellDemandOver())
 
     def _begin_turn(self, now_s: float) -> None:
         self._now_s, self._effects = now_s, []
@@ -238,6 +276,18 @@ class SiteSchedule:
             self._arm(course)
         course.again = not course.gone
 
+    def _withdraw(self, course: _Course, event: Any) -> None:
+        """It waits for room, and is wanted no more."""
+        course.state = State.RESTING
+
+    def _end_demanded(self, course: _Course, event: Any) -> None:
+        """It runs, and is wanted no more."""
+        self._end(course)
+
+    def _not_again(self, course: _Course, event: Any) -> None:
+        """It is being ended, and is not to begin again."""
+        course.again = False
+
     def _end(self, course: _Course) -> None:
         course.state = State.ENDING
         self._effects += [StopProgram(name=course.program.name, run=course.run, fast=False),
@@ -294,13 +344,18 @@ class SiteSchedule:
 
     def _fill(self) -> None:
         """Start those that wait, in their order, as far as there is room; one alone always has it."""
-        load = sum(each.program.load for each in self._courses.values() if each.state in (State.RUNNING, State.ENDING))
+        loads = {False: 0.0, True: 0.0}
+        for each in self._courses.values():
+            if each.state in (State.RUNNING, State.ENDING):
+                loads[each.program.benchmark] += each.program.load
         for course in self._courses.values():
             if course.state is not State.WAITING:
                 continue
-            if load and load + course.program.load > self._settings.most_load + 1e-9:
+            program, load = course.program, loads[course.program.benchmark]
+            most = self._settings.most_benchmark_load if program.benchmark else self._settings.most_load
+            if load and load + program.load > most + 1e-9:
                 continue
-            load += course.program.load
+            loads[program.benchmark] += program.load
             self._runs += 1
             course.state, course.run, course.reader = State.RUNNING, self._runs, OutputReader(course.program)
             self._effects.append(StartProgram(program=course.program, run=course.run))
@@ -371,7 +426,8 @@ class SiteSchedule:
             course.again = course.again or program.run_again
             if program.hang_up and course.state is State.RUNNING:
                 self._effects.append(HangUp(name=program.name, run=course.run))
-        elif course.state is State.RESTING and (changed or program.run_again):
+        elif (course.state is State.RESTING and (changed or program.run_again)
+              and program.mode is not Mode.ON_DEMAND):
             self._step(course, "timer due", None)
 
     def _note(self, course: _Course, text: str, level: str) -> None:
@@ -394,6 +450,8 @@ _Step = Callable[[SiteSchedule, _Course, Any], None]
 _ROWS: dict[type | str, tuple[_Step | ignore, ...]] = {
     # resting, waiting, running, ending
     "timer due": (SiteSchedule._due, _IS_COMING, SiteSchedule._due_again, SiteSchedule._due_ending),
+    "demanded": (SiteSchedule._due, _IS_COMING, ignore("it runs already"), SiteSchedule._due_ending),
+    "demand over": (_NONE_RUNS, SiteSchedule._withdraw, SiteSchedule._end_demanded, SiteSchedule._not_again),
     "timer kill": (_NONE_RUNS, _NONE_RUNS, ignore("it was not asked to end"), SiteSchedule._kill),
     ProgramWrote: (_NONE_RUNS, _NONE_RUNS, SiteSchedule._wrote, ignore("it is ended: what it prints is not wanted")),
     ProgramEnded: (_NONE_RUNS, _NONE_RUNS, SiteSchedule._ended, SiteSchedule._ended),

@@ -1,7 +1,8 @@
 """Which slots' ads have changed and are to be sent, and when.
 
 Theory: many things change an ad, often several in a turn; it is sent once, at once when others wait for the change,
-else a second later together with what else has changed by then.
+else a second later together with what else has changed by then.  A part is sent before the slot that it was taken out
+of: else a negotiator sees that a match was taken up before it sees whose the part is, and its user's ceiling has room.
 """
 
 from __future__ import annotations
@@ -55,9 +56,8 @@ class SlotPublisher:
         names, self._changed = tuple(self._changed), {}
         removed, self._removed = tuple(self._removed), {}
         self._turn.do(*(Hide(name) for name in removed if self._slots.get(name) is None))
-        for name in names:
-            slot = self._slots.get(name)
-            if slot is not None:
-                self._slots.name_children(slot)
-                self._slots.refresh(slot, self._turn.now_s)
-                self._turn.do(Show(slot))
+        present = [slot for slot in map(self._slots.get, names) if slot is not None]
+        for slot in sorted(present, key=lambda slot: slot.parent is None):
+            self._slots.name_children(slot)
+            self._slots.refresh(slot, self._turn.now_s)
+            self._turn.do(Show(slot))

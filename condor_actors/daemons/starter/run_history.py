@@ -1,5 +1,7 @@
 """One record for every run that ended on this machine (STARTD_HISTORY): the starter host writes, the startd answers.
 
+STARTD_PER_JOB_HISTORY_DIR gets the same, a file ``history.GLOBALJOBID`` for each job, with what its last run here left.
+
 What a record has is what the machine knows: the job as its shadow sent it, without its environment, and how this run
 of it ended here.  The owner in its banner is the one of the claim, whom the schedd's machine has vouched for; the
 startd shows a user the records of that name alone.
@@ -34,7 +36,8 @@ def run_history_settings(config: Config) -> RecordFileSettings:
     rotates = config.boolean("ENABLE_HISTORY_ROTATION")
     return RecordFileSettings(path=config.text("STARTD_HISTORY") or "",
                               most_bytes=config.size("MAX_HISTORY_LOG") if rotates else NEVER,
-                              rotations=config.integer("MAX_HISTORY_ROTATIONS"))
+                              rotations=config.integer("MAX_HISTORY_ROTATIONS"),
+                              folder=config.text("STARTD_PER_JOB_HISTORY_DIR") or "", kind=JOB, last_only=True)
 
 
 class RunHistory:
@@ -53,7 +56,7 @@ class RunHistory:
 
     def run_over(self, starter: Starter) -> None:
         """A run is over; how, its core knows."""
-        if self.file.settings.path:
+        if self.file.settings.path or self.file.settings.folder:
             self.file.record(run_record(starter.core, starter.job_ad, starter.claim.owner, starter.claim.slot_name))
 
 

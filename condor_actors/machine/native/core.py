@@ -10,6 +10,7 @@ import os
 import struct
 from pathlib import Path
 
+from condor_actors.durable import write_at
 from condor_actors.machine.native.image import Image, ImageDamaged, Segment
 
 __all__ = ["write_core"]
@@ -100,7 +101,7 @@ def _copy(source: int, target: int, offset: int, to: int, size: int) -> None:
         if not piece:
             raise ImageDamaged("the checkpoint ends too early")
         if piece.count(0) != len(piece):
-            os.pwrite(target, piece, to + done)
+            write_at(target, piece, to + done)
         done += len(piece)
 
 

@@ -148,8 +148,8 @@ class Sandbox:
     def _write_ads(self, job_ad: bytes, machine_ad: bytes) -> None:
         for name, data in ((".job.ad", job_ad), (".machine.ad", machine_ad)):
             descriptor = os.open(f"{self.path}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-            os.write(descriptor, data)
-            os.close(descriptor)
+            with open(descriptor, "wb") as file:  # a file writes all of it, or fails
+                file.write(data)
 
     def leave_secret(self, name: str, data: bytes) -> None:
         """Put a file there that the job alone can read, before the folder is the job's.
@@ -170,10 +170,8 @@ class Sandbox:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-            try:
-                os.write(descriptor, data)
-            finally:
-                os.close(descriptor)
+            with open(descriptor, "wb") as file:
+                file.write(data)
 
     def private(self, folders: Iterable[str], needed: Collection[str]) -> tuple[tuple[str, str], ...]:
         """Make folders of the run's own that are to take the place of the machine's.

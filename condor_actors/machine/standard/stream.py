@@ -81,6 +81,7 @@ class StandardStream(Protocol):
         self._paused = False
         self._resumed: list[Callable[[], None]] = []
         self._sink: ImageSink | None = None
+        self._given_up: ImageSink | None = None
         self._receiving = False
         self.increment_comes = False
         self._sending: Callable[[int, str], None] | None = None
@@ -167,9 +168,12 @@ class StandardStream(Protocol):
             self.increment_comes = member == ss.INCREMENT
             self._image_comes(payload)
         elif letter in (ss.PIECE, ss.PACKED):
-            if self._sink is None:
+            if self._sink is not None:
+                self._piece(payload, letter == ss.PACKED)
+            elif self._given_up is not None:
+                self._given_up.drop(payload)
+            else:
                 raise BadStream("a piece that nobody asked for")
-            self._piece(payload, letter == ss.PACKED)
         elif letter == ss.WANTED and self._wanted is not None:
             wanted, self._wanted = self._wanted, None
             wanted(payload)
@@ -231,6 +235,7 @@ class StandardStream(Protocol):
         wanted = ImageList.from_bytes(payload)
         if self._receiving:
             raise BadStream("two checkpoints at once")
+        self._given_up = None
         try:
             target, old_path, old = self.image_place(wanted)
         except ImageRefused as refusal:
@@ -263,7 +268,8 @@ class StandardStream(Protocol):
             self._received(0, "")
 
     def _received(self, number: int, text: str) -> None:
-        """All is here, or cannot be."""
+        """All is here, or cannot be: then pieces are on their way still, and the sender has yet to hear of it."""
+        self._given_up = self._sink if number else None
         self._sink = None
         self._receiving = False
         self.image_here(number, text)

@@ -29,6 +29,7 @@ a guest's pool may send guests       each claim that a startd grants to another 
 a guest has a match for each claim   likewise, against what the negotiator has announced
 a gateway bears no flood             what each gateway carries for each partner, each round
 a machine that sleeps runs nothing  each program that starts, each machine that falls asleep
+gangs do not wait for each other     idle gangs of a pool in which nothing runs, each round, once faults are over
 jobs wake machines that sleep        idle jobs of a pool all of whose machines sleep, each round, once faults are over
 a node is submitted once, in time    each cluster of a workflow, against the nodes' event log (``workflow_checker.py``)
 a node succeeds once                 the end, over all runs of a workflow
@@ -59,6 +60,7 @@ from condor_actors.daemons.web.pool_watch import PoolWatch
 from condor_actors.dag.dag_run import DagRun
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Envelope, Identity
+from condor_actors.simulation.faults.gang_checker import GangChecker
 from condor_actors.simulation.faults.lending_checker import LendingChecker
 from condor_actors.simulation.faults.log_checker import LogChecker
 from condor_actors.simulation.faults.partner_checker import PartnerChecker
@@ -102,6 +104,7 @@ class Checkers:
         self.pages_compared = 0
 
         self.sleep = SleepChecker(pool)
+        self.gangs = GangChecker(pool)
         self._lending = LendingChecker(pool)
         self._partners = PartnerChecker(pool)
         self._workflows = WorkflowChecker(pool)
@@ -238,6 +241,7 @@ class Checkers:
         """Everything that no single step shows."""
         self._lending.look()
         self.sleep.look()
+        self.gangs.look()
         self._partners.look()
         for machine in self._pool.machines.values():
             for process in machine.processes.values():

@@ -19,17 +19,20 @@ class WorldKind:
         scale: of the map of 1994, whose pools are joined by gateways: each has this part of its machines of then;
             0: it is not that map.
         workflows: whether there are workflows beside jobs, in one pool.
+        gangs: whether there are gangs beside jobs, in one pool of desktops.
     """
 
     raises: bool = False
     pools: int = 1
     scale: float = 0.0
     workflows: bool = False
+    gangs: bool = False
 
     def words(self) -> str:
         """The options of ``condor_simulate`` that ask for it."""
         return (f"{' --raises' if self.raises else ''}{f' --pools {self.pools}' if self.pools > 1 else ''}"
-                f"{f' --sites {self.scale:g}' if self.scale else ''}{' --workflows' if self.workflows else ''}")
+                f"{f' --sites {self.scale:g}' if self.scale else ''}{' --workflows' if self.workflows else ''}"
+                f"{' --gangs' if self.gangs else ''}")
 
     def plain(self) -> dict[str, Any]:
         """For JSON: what is not as usual."""

@@ -11,6 +11,8 @@ import attrs
 from condor_actors.simulation.faults.chance import random_scenario, shrink
 from condor_actors.simulation.faults.faults import parse_schedule
 from condor_actors.simulation.faults.federations import random_federation
+from condor_actors.simulation.faults.gang_checker import has_gangs, use_of
+from condor_actors.simulation.faults.gangs import random_gangs
 from condor_actors.simulation.faults.kinds import WorldKind
 from condor_actors.simulation.faults.sites import random_sites
 from condor_actors.simulation.faults.workflows import random_workflows
@@ -50,6 +52,8 @@ def scenario_of(seed: int, machines: int, faults: int | None, schedule: str | No
         scenario = random_federation(seed, kind.pools, machines, faults, kind.raises)
     elif kind.workflows:
         scenario = random_workflows(seed, machines, faults, kind.raises)
+    elif kind.gangs:
+        scenario = random_gangs(seed, machines, faults, kind.raises)
     else:
         scenario = random_scenario(seed, machines, faults, kind.raises)
     scenario = attrs.evolve(scenario, trace=trace)
@@ -67,6 +71,10 @@ def report_of(result: Result, minimal: Scenario | None) -> str:
         f"seed {scenario.seed}{f', commit {of}' if of else ''}: {result.completed} of {len(result.jobs)} jobs done in "
         f"{result.simulated_s:.0f} simulated seconds, {result.events} events, {result.wall_s:.1f} s",
         f"trace {result.digest}"]
+    if has_gangs(scenario):
+        use = use_of(result)
+        lines.append(f"the jobs took {use.took_s:.0f} s, and no order of them less than {use.best_s:.0f} s: "
+                     f"{use.use:.0%} of the machines' time was their work, at most {use.best_use:.0%} could have been")
     lines += [f"VIOLATION {text}" for text in result.violations]
     if result.violations:
         shown = minimal or scenario

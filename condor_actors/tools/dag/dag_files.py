@@ -9,14 +9,14 @@ import stat
 import attrs
 
 from condor_actors.dag.rescue import rescue_name
+from condor_actors.written_text import read_written
 
 __all__ = ["DagFiles", "is_ours", "open_own", "read_text"]
 
 
 def read_text(path: str) -> str:
     """A file's text; bytes that are no text are kept."""
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return file.read()
+    return read_written(path).replace("\r\n", "\n")
 
 
 def open_own(path: str, flags: int) -> int:

@@ -12,7 +12,7 @@ from functools import partial
 
 from condor_actors import records
 from condor_actors.classads import ClassAd
-from condor_actors.messages.codes import JobStatus
+from condor_actors.messages.job_codes import JobStatus
 from condor_actors.patterns import late
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load, schedd

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from condor_actors.classads import ClassAd
-from condor_actors.messages.codes import JobStatus, Universe
+from condor_actors.messages.job_codes import JobStatus, Universe
 from condor_actors.tools.lib.command import run
 from condor_actors.tools.lib.contact import Schedd, load, schedd
 from condor_actors.tools.lib.queue_question import FLAGS, Question, understand

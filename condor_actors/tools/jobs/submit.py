@@ -20,6 +20,7 @@ from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import MANY, NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.submission import Submission, environment, make_logs
 from condor_actors.wire.blocking import WireError
+from condor_actors.written_text import MOST_BYTES, read_written, written_text
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
@@ -247,9 +248,8 @@ def _dry(cluster: Cluster, is_full: bool) -> str:
 def _read(path: str) -> tuple[str, str]:
     """The description and its name for messages."""
     if path in ("", "-"):
-        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), ""
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-        return file.read(), path
+        return written_text(sys.stdin.buffer.read(MOST_BYTES + 1), path), ""
+    return read_written(path), path
 
 
 def _call(given: Sequence[Given]) -> Call:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from condor_actors.classads import ClassAd, is_true, parse_expression, quote
-from condor_actors.messages.codes import JobStatus
+from condor_actors.messages.job_codes import JobStatus
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.tools.lib.command import ToolError, run, values_of
 from condor_actors.tools.lib.contact import load, refused, schedd

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 
 from condor_actors.classads import ClassAd
-from condor_actors.messages.codes import JobStatus, Universe
+from condor_actors.messages.job_codes import JobStatus, Universe
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.tools.lib.contact import Schedd
 

@@ -65,7 +65,7 @@ def load(subsystem: str = "TOOL", overrides: Mapping[str, str] | None = None) ->
             environ["CONDOR_CONFIG"] = beside
     try:
         config = load_config(subsystem=subsystem, environ=environ, overrides=overrides)
-        if config.text(f"{subsystem}_CLASSAD_USER_MAP_NAMES"):
+        if f"{subsystem}_CLASSAD_USER_MAP_NAMES" in config.macros:  # set: its default is none
             from condor_actors.config.user_maps import use_user_maps
 
             use_user_maps(config)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from condor_actors import records
 from condor_actors.classads.forms.long_form import old_to_new
-from condor_actors.messages.codes import JobStatus
+from condor_actors.messages.job_codes import JobStatus
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, JobAction
 from condor_actors.tools.lib import command
 from condor_actors.tools.lib.command import ToolError

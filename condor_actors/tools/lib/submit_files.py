@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import sys
 from collections.abc import Sequence
 
 from condor_actors.tools.lib.command import ToolError
+from condor_actors.written_text import MOST_BYTES, read_written
+
+MOST_PRINTED_BYTES = MOST_BYTES
 
 
 def check_name(path: str) -> str:
@@ -34,8 +38,7 @@ class LocalFiles:
         """The text of a file, of standard input for ``-``."""
         if path == "-":
             return sys.stdin.read()
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
+        return read_written(path).replace("\r\n", "\n")
 
     def run(self, command: str) -> str:
         """What a shell command prints.
@@ -46,10 +49,15 @@ class LocalFiles:
 
         import subprocess
 
-        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
-        if done.returncode:
-            raise OSError(0, f"the command ended with status {done.returncode}")
-        return done.stdout.decode("utf-8", "surrogateescape")
+        with subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, start_new_session=True) as running:
+            assert running.stdout is not None
+            printed = running.stdout.read(MOST_PRINTED_BYTES + 1)
+            if len(printed) > MOST_PRINTED_BYTES:
+                os.killpg(running.pid, signal.SIGKILL)
+                raise OSError(0, f"the command prints more than {MOST_PRINTED_BYTES:,} bytes")
+        if running.returncode:
+            raise OSError(0, f"the command ended with status {running.returncode}")
+        return printed.decode("utf-8", "surrogateescape")
 
     def glob(self, pattern: str) -> Sequence[tuple[str, bool]]:
         """(path, is a folder) of what matches, sorted."""
@@ -76,7 +84,10 @@ class LocalFiles:
                 "No such file or directory"
             )  # fmt: skip
         if not os.path.exists(path):
-            return "No such file or directory"
+            return "name with a NUL" if "\0" in path else "No such file or directory"
+        kind = os.stat(path).st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)) and os.path.realpath(path) != os.devnull:
+            return "not a regular file or a folder"
         if mode == "w" and os.path.isdir(path):
             return "Is a directory"
         return "" if os.access(path, os.R_OK if mode == "r" else os.W_OK) else "Permission denied"
@@ -101,7 +112,7 @@ def _size_kib(path: str) -> int:
     try:
         if not os.path.isdir(path):
             return (os.stat(path).st_size + 1023) // 1024
-    except OSError:
+    except (OSError, ValueError):
         return 0
     total = 0
     for folder, _, names in os.walk(path):

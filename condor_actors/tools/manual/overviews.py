@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from condor_actors.config.parameters import SECTIONS
+from condor_actors.config.parameters import sections
 from condor_actors.config.reference import facts
 from condor_actors.tools.manual.help_text import sentence
 from condor_actors.tools.manual.lookup import described
@@ -136,7 +136,7 @@ def _configuration() -> Iterator[str]:
     yield from paragraph(
         "condor_config_val(1) shows what holds and where it was set, condor_config(8) judges a file before it is "
         "in force, and condor_reconfig(8) has the daemons read it.")
-    for title, rows in SECTIONS.items():
+    for title, rows in sections().items():
         yield f'.SH "{escaped(title.upper())}"'
         for row in sorted(rows, key=lambda each: each.name):
             yield from item(f"\\fB{literal(row.name)}\\fR", row.doc)

@@ -123,7 +123,7 @@ def _ours(verb: Verb, words: list[str]) -> int:
     from importlib.metadata import entry_points
 
     name, first = verb.command
-    (entry,) = entry_points(group="console_scripts", name=name)
+    (entry,) = entry_points(group="condor_actors.commands", name=name)
     sys.argv = [name, first, *words]
     status: int = entry.load()()
     return status

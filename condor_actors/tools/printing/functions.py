@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from condor_actors.classads import ClassAd
-from condor_actors.messages.codes import JobStatus, Universe
+from condor_actors.messages.job_codes import JobStatus, Universe
 from condor_actors.tools.printing.formats import date, elapsed, shown
 from condor_actors.tools.printing.queue_views import command, day, run_time, size_mib, state
 from condor_actors.tools.printing.status_columns import activity_code, platform_name, since

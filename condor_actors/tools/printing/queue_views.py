@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from condor_actors import records
 from condor_actors.classads import ClassAd
-from condor_actors.messages.codes import JobStatus, Universe
+from condor_actors.messages.job_codes import JobStatus, Universe
 from condor_actors.tools.printing.formats import elapsed, shown
 
 TYPE_CHECKING = False  # typing is not loaded

@@ -105,4 +105,4 @@ def join_answers() -> list[bytes]:
 
 def read_join_answer(data: bytes) -> None:
     """Read it as the newcomer does."""
-    read_answer(data, "somebody")
+    read_answer(data, "someone")

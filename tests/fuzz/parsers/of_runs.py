@@ -158,7 +158,7 @@ class _Certificate:
 
 
 def proxy_policy(data: bytes) -> None:
-    """The extension with which a machine of the pool says who somebody is."""
+    """The extension with which a machine of the pool says who someone is."""
     certificate: Any = _Certificate(data)
     proxy_identity(certificate)
 

@@ -71,7 +71,7 @@ static void make_terminals(void)
     must(symlink("pts/ptmx", "dev/ptmx") < 0 && errno != EEXIST ? -1 : 0, "dev/ptmx");
 }
 
-/* Somebody without rights may take an empty root directory too, in a user namespace of his own, where he stays who he
+/* Someone without rights may take an empty root directory too, in a user namespace of his own, where he stays who he
  * is. Without that the frames would be answered with all that he may do. */
 static void enter_own_namespace(void)
 {

@@ -1,4 +1,4 @@
-/* Coverage-guided fuzzing of going back by an undo journal that somebody else has written.
+/* Coverage-guided fuzzing of going back by an undo journal that someone else has written.
  *
  * One input is what follows the journal's header; its size says whether the program is confined to a directory, and
  * whether the journal is the one before the last. */

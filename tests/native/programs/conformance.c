@@ -112,7 +112,7 @@ static void prepare(void)
     int ends[2], pair[2];
     close_range(3, 200, 0);
     umask(022);
-    chmod(folder, 0777); /* whoever owns it may have been told to close it */
+    chmod(folder, 0777); /* its owner may have been told to close it */
     empty(".");
     put_at(open("file", O_RDWR | O_CREAT | O_TRUNC, 0644), 20);
     if (write(20, "0123456789abcdef", 16) != 16)

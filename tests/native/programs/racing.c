@@ -1,5 +1,5 @@
 /* Threads that map, unmap, open, close, time, signal and fork at once.  What each of them does is its own and has one
- * possible result, whatever the others do meanwhile; what they share are the tables of whoever does their system calls.
+ * possible result, whatever the others do meanwhile; they share the tables of the process that does their calls.
  *
  * racing ROUNDS SEED: writes what went wrong, and files whose content follows from the arguments. */
 #define _GNU_SOURCE

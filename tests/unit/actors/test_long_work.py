@@ -1,4 +1,4 @@
-"""Work that is too long for one turn goes on in the lane of whoever asked: others' turns come between."""
+"""Work that is too long for one turn goes on in the lane of the identity that asked: others' turns come between."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_a_costly_query_is_refused_and_a_long_one_waits_for_its_next_turn(monkey
         data = ClassAd({"Name": f"slot{number}", "s": "a," * 20_000}).to_bytes()
         table.update(AdKind.SLOT, data, b"", now_s=1.0, lifetime_s=100.0)
     bomb = parse_expression('size(join("x", split(strcat(' + ",".join(["s"] * 60) + ")))) > 0")
-    assert table.page(AdKind.SLOT, bomb, (), 0, "").cursor  # dear on these ads: a page of few
+    assert table.page(AdKind.SLOT, bomb, (), 0, "").cursor  # expensive on these ads: a page of few
     text = '"' + "a," * 20_000 + '"'
     alone = parse_expression('size(join("x", split(strcat(' + ",".join([text] * 20) + ")))) > 0")
     with pytest.raises(budget.TooCostly, match="CLASSAD_EVALUATION_MAX_STEPS"):

@@ -1,4 +1,4 @@
-"""The list of parameters that nobody heeds yet, held against what the code reads."""
+"""The list of parameters that no code reads yet, held against what the code reads."""
 
 from __future__ import annotations
 

@@ -61,7 +61,10 @@ def test_all_that_can_be_said(tmp_path: Path) -> None:
     ("STARTD_CRON_X_PERIOD = 5d", "5d is no period"),
     ("STARTD_CRON_X_PERIOD = 0", "0 is no period"),
     ("STARTD_CRON_X_PERIOD = 99999999h", "is no period"),
-    ("STARTD_CRON_X_MODE = OnDemand", "a program that runs on demand is a benchmark"),
+    ("BENCHMARKS_JOBLIST = mips x", "BENCHMARKS_JOBLIST: x is one of STARTD_CRON_JOBLIST too"),
+    ("BENCHMARKS_JOBLIST = mips y", "y has no program (BENCHMARKS_Y_EXECUTABLE)"),
+    ("BENCHMARKS_JOBLIST = y\nBENCHMARKS_Y_EXECUTABLE = /y\nBENCHMARKS_Y_MODE = OneShot",
+     "a benchmark runs when RUNBENCHMARKS says so"),
     ("STARTD_CRON_X_MODE = Daily", "Daily is no mode"),
     ("STARTD_CRON_X_PREFIX = a-b", "a-b cannot begin the name of an attribute"),
     ("STARTD_CRON_X_SLOTS = slot1", "slot1 is no number of a slot"),
@@ -89,3 +92,21 @@ def test_a_period_may_be_an_expression(tmp_path: Path) -> None:
     first, second = site_settings(config, "SCHEDD_CRON", {}).programs
     assert {each.name: (each.period_s, each.mode) for each in (first, second)} == {
         "s": (3600.0, Mode.PERIODIC), "c": (10.0, Mode.WAIT_FOR_EXIT)}
+
+
+def test_benchmarks_of_the_site_run_on_demand(tmp_path: Path) -> None:
+    config = config_of(tmp_path, "BENCHMARKS_JOBLIST = mips Stream\nBENCHMARKS_STREAM_EXECUTABLE = /opt/stream\n"
+                       "BENCHMARKS_STREAM_PREFIX = Stream\nSTARTD_CRON_JOBLIST = disk\n"
+                       "STARTD_CRON_DISK_EXECUTABLE = /opt/disk\nSTARTD_CRON_DISK_MODE = OnDemand\n")
+    disk, stream = site_settings(config, "STARTD_CRON", {}).programs
+    assert (disk.name, disk.mode, disk.benchmark, disk.load) == ("disk", Mode.ON_DEMAND, False, 0.01)
+    assert (stream.name, stream.mode, stream.benchmark, stream.load, stream.prefix) == (
+        "Stream", Mode.ON_DEMAND, True, 1.0, "Stream")
+    assert dict(stream.environment)["BENCHMARKS_NAME"] == "BENCHMARKS"
+
+
+def test_nothing_is_on_demand_at_a_schedd(tmp_path: Path) -> None:
+    config = config_of(tmp_path, "SCHEDD_CRON_JOBLIST = x\nSCHEDD_CRON_X_EXECUTABLE = /x\n"
+                       "SCHEDD_CRON_X_MODE = OnDemand\n")
+    with pytest.raises(ConfigError, match="which a schedd does not"):
+        site_settings(config, "SCHEDD_CRON", {})

@@ -90,7 +90,7 @@ def test_what_is_no_text_is_said_with_question_marks(value: Everything, text: st
 
 @given(everything, st.sampled_from(["\udcff", "\ud800", "a\udc80b\udfff"]))
 def test_a_command_says_nothing_but_what_it_means(value: Everything, text: str) -> None:
-    """Somebody would look for, or act on, something else; only why it is done may have question marks."""
+    """Someone would look for, or act on, something else; only why it is done may have question marks."""
     for said in ({"text": text}, {"many": ("a", text)}, {"pairs": ((text, Colour.RED),)}):
         with pytest.raises(NotText, match="is not UTF-8, and only UTF-8 can be asked for"):
             encode(attrs.evolve(value, **said), exactly=True)

@@ -24,7 +24,7 @@ FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|[^ "]+)')
 
 
 def parsed(line: str) -> dict[str, str]:
-    """The fields of a line, as somebody else's program would read them."""
+    """The fields of a line, as someone else's program would read them."""
     stamp, _, rest = line.partition(" ")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp)
     assert FIELD.sub("", rest).strip() == "", rest

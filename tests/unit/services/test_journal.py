@@ -107,5 +107,5 @@ def test_no_journal_is_no_failure(tmp_path: Path, log: JournalLog) -> None:
     assert log.dropped == 1
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as late:
         late.bind(str(tmp_path / "socket"))
-        Logger("condor").info("now somebody does")
+        Logger("condor").info("now someone does")
         assert read(late.recv(65536))["CONDOR_DROPPED"] == "1"

@@ -1,4 +1,4 @@
-"""A clock that somebody sets."""
+"""A clock that someone sets."""
 
 from __future__ import annotations
 

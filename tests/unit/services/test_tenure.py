@@ -47,7 +47,7 @@ def process() -> Iterator[Process]:
 
 
 def old_cycle(process: Process) -> weakref.ref[Node]:
-    """A cycle that nobody holds any more, but that was set aside while somebody did."""
+    """A cycle that nobody holds any more, but that was set aside while someone did."""
     node = Node()
     node.other = node
     gc.collect()
@@ -79,7 +79,7 @@ def test_old_cycles_go_in_a_quiet_moment_when_much_has_come(process: Process) ->
     for _ in range(3):
         gc.collect()
     process.goes_on(busy=2 * QUIET)
-    assert lives() is not None, "somebody may wait"
+    assert lives() is not None, "someone may wait"
     process.goes_on(busy=0.0)
     assert lives() is None
     assert process.tenure.whole_rounds == 1

@@ -41,7 +41,7 @@ def test_what_the_own_account_says_is_heard(running: int) -> None:
         assert channel.lines(running, time.monotonic() + LONG_S) == ["READY=1", "STATUS=up"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else")
 def test_strangers_are_not_heard(running: int) -> None:
     with ReadyChannel("test") as channel:
         say(channel, "READY=1", uid=65534)

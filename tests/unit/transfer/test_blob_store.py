@@ -68,7 +68,7 @@ def test_two_writers_of_one_blob_do_not_meet(tmp_path: Path) -> None:
     with store.begin(DIGEST, len(DATA)) as one:
         one.write(DATA[:1000])
         with store.begin(DIGEST, len(DATA)) as other:
-            assert other.offset == 0, "what somebody is writing is not taken up"
+            assert other.offset == 0, "what someone is writing is not taken up"
             other.write(DATA[:500])
         one.write(DATA[1000:])
     assert sorted(path.stat().st_size for path in (tmp_path / "s" / "partial").iterdir()) == [500, len(DATA)]
@@ -166,7 +166,7 @@ def test_a_part_of_the_disk_is_left_to_others(tmp_path: Path, monkeypatch: pytes
     free[0] = 60
     store.make_room()
     assert kept in store
-    free[0] = 49  # somebody else fills the disk
+    free[0] = 49  # someone else fills the disk
     store.make_room()
     assert kept not in store
 

@@ -106,7 +106,7 @@ def test_rules_are_few_and_old_ones_go() -> None:
 
 
 def asked(issuer: TokenIssuer, identity: str, levels: list[str], host: str) -> list[dict[str, str]]:
-    """What somebody at ``host`` is told who asks."""
+    """What someone at ``host`` is told who asks."""
     door = TokenRequestDoor(issuer, Clock(), Logger())
     transport = StringTransport(peerAddress=IPv4Address("TCP", host, 4000))
     door.makeConnection(transport)

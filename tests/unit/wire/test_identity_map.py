@@ -1,4 +1,4 @@
-"""CERTIFICATE_MAPFILE: which name here somebody has who proved another."""
+"""CERTIFICATE_MAPFILE: which name here someone has who proved another."""
 
 from __future__ import annotations
 

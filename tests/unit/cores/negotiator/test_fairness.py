@@ -1,4 +1,4 @@
-"""A small pool for some days: a heavy user who could fill it for ever, and light users who now and then want a little.
+"""A small pool for some days: a heavy user who could fill it forever, and light users who now and then want a little.
 
 The negotiator's own cycle decides; machines and queues are as simple as can be.  A job that is displaced goes on later
 from where it was, as in 1988.
@@ -33,7 +33,7 @@ JOB = ClassAd({"Requirements": True, "RequestCpus": 1, "RequestMemory": 1, "Requ
 
 @attrs.define(eq=False)
 class Job:
-    """Somebody's hours of work."""
+    """Someone's hours of work."""
 
     user: str
     left_s: float

@@ -1,4 +1,7 @@
-"""Ceilings, floors and factors that are set for a while come back to what they were, whoever is killed meanwhile."""
+"""Ceilings, floors and factors that are set for a while come back to what they were.
+
+No matter which process is killed meanwhile.
+"""
 
 from __future__ import annotations
 

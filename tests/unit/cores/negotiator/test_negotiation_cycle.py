@@ -12,7 +12,7 @@ from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettin
 from condor_actors.cores.negotiator.group_quotas import Group, GroupTree
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.negotiation_cycle import SOFT_REST, NegotiationCycle
-from condor_actors.cores.negotiator.pool_view import HANDOUT_S, HARD, SOFT, PoolView
+from condor_actors.cores.negotiator.pool_view import HANDOUT_S, HARD, SOFT, Handout, PoolView
 from condor_actors.cores.negotiator.refusals import GAP_S
 from condor_actors.cores.negotiator.user_priority import UserRecord
 from condor_actors.effects import Answer, Ask, Effect, Send, SetTimer
@@ -158,6 +158,50 @@ def test_matches_that_no_ad_shows_yet_count_against_a_ceiling_and_a_share() -> N
     pool.wants[BOB] = 8
     pool.view.apply([pool._submitter(BOB)])
     assert pool.run(1.0) == {BOB: 4}
+
+
+LIMITED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("a ceiling", {"wants": {ALICE: 8}, "users": {ALICE: UserRecord(ALICE, ceiling=2.0)}}),
+    ("a quota", {"wants": {"g.alice@dom": 8},
+                 "rules": CycleRules(groups=GroupTree.of([Group(name="g", quota=2.0)]))}),
+    ("a concurrency limit", {"wants": {ALICE: 8}, "rules": CycleRules(limit_of=lambda name: 2.0),
+                             "job": {"ConcurrencyLimits": "licence"}}),
+)
+
+
+@pytest.mark.parametrize(("limit", "pool"), LIMITED, ids=[limit for limit, _ in LIMITED])
+def test_a_slot_that_waits_for_its_schedd_counts_as_the_match_it_is(limit: str, pool: dict[str, Any]) -> None:
+    """``Matched`` is neither free nor anybody's: the ad shows the match, and not whose it is."""
+    of_pool = Pool(8, **pool)
+    (user,) = pool["wants"]
+    assert of_pool.run(0.0) == {user: 2}
+    given = [key for key, slot in of_pool.view.slots.items() if slot.handouts]
+    of_pool.view.apply(in_state(of_pool, key, "Matched") for key in given)
+    assert of_pool.run(1.0) == {}, limit
+    assert of_pool.run(1.0 + 2 * HANDOUT_S) == {}, "the startd waits as long as its MATCH_TIMEOUT says"
+    of_pool.view.apply(in_state(of_pool, key, "Unclaimed") for key in given)
+    assert of_pool.run(2.0 + 2 * HANDOUT_S) == {user: 2}, "nobody came for them"
+
+
+@pytest.mark.parametrize(("limit", "pool"), LIMITED, ids=[limit for limit, _ in LIMITED])
+def test_a_match_counts_while_the_job_that_it_displaces_leaves(limit: str, pool: dict[str, Any]) -> None:
+    of_pool = Pool(8, **pool)
+    (user,) = pool["wants"]
+    given = ("slot0", "slot1")
+    limits = {"licence": 1.0} if "job" in pool else {}
+    of_pool.view.apply(in_state(of_pool, key, "Claimed", RemoteUser=BOB) for key in given)
+    for key in given:
+        of_pool.view.handed_out(of_pool.view.slots[key], Handout({"cpus": 1}, HANDOUT_S, limits, user, 1.0))
+    of_pool.view.apply(in_state(of_pool, key, "Preempting", RemoteUser=BOB) for key in given)
+    assert of_pool.run(1.0) == {}, limit
+
+
+def in_state(pool: Pool, name: str, state: str, **more: Any) -> AdChange:
+    """The slot's ad, with the same capability, in another state."""
+    made = pool._slot(int(name.removeprefix("slot")))
+    ad = ClassAd.from_bytes(made.ad)
+    ad.update({"State": state, **more})
+    return AdChange(ad_kind=AdKind.SLOT, name=name, ad=ad.to_bytes(), private=made.private)
 
 
 def test_matches_that_no_ad_shows_yet_count_against_a_groups_quota() -> None:

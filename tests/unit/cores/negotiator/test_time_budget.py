@@ -1,4 +1,4 @@
-"""One user's dear expressions, or very many autoclusters, cost others of a cycle a slice of time and no more."""
+"""One user's expensive expressions, or very many autoclusters, cost others of a cycle a slice of time and no more."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from condor_actors.effects import Answer, Ask, Effect, SetTimer
 from condor_actors.messages.negotiate import ResourceRequest, ResourceRequests
 from tests.unit.cores.negotiator.test_negotiation_cycle import ALICE, BOB, JOB, Pool, asks, gained, reasons
 
-DEAR = " && ".join(['strcat(TARGET.Name, TARGET.Name) != "x"'] * 50)
+EXPENSIVE = " && ".join(['strcat(TARGET.Name, TARGET.Name) != "x"'] * 50)
 """A thousand steps for each slot, below what one evaluation may take, and true."""
-REFUSED = f'{DEAR} && strcat(TARGET.Name, "x") == "nobody"'
+REFUSED = f'{EXPENSIVE} && strcat(TARGET.Name, "x") == "nobody"'
 SLICE_S = 0.02
 SLICE_STEPS = SLICE_S * STEPS_PER_S
 FURTHER = SetTimer("further", 0.0)
 
 
 class Unequal(Pool):
-    """Alice asks by the dear expression, for so many autoclusters; Bob as ever."""
+    """Alice asks by the expensive expression, for so many autoclusters; Bob as ever."""
 
-    def __init__(self, slots: int, wants: dict[str, int], dear: str = DEAR, autoclusters: int = 1,
+    def __init__(self, slots: int, wants: dict[str, int], expensive: str = EXPENSIVE, autoclusters: int = 1,
                  **settings: Any) -> None:
         super().__init__(slots, wants, **{"slice_s": SLICE_S, **settings})
         rest = "RequestCpus = 1; Rank = 0.0; RequestMemory = 1; RequestDisk = 1"
-        self.dear = [ClassAd.from_new(f"[Requirements = ({dear}) && {number} < 1000000000; {rest}]").to_bytes()
-                     for number in range(autoclusters)]
+        self.expensive = [
+            ClassAd.from_new(f"[Requirements = ({expensive}) && {number} < 1000000000; {rest}]").to_bytes()
+            for number in range(autoclusters)]
 
     def answer(self, ask: Ask, now_s: float) -> tuple[Effect, ...]:
         name = ask.message.submitter
         if name != ALICE:
             return super().answer(ask, now_s)
         requests = tuple(ResourceRequest(autocluster=number, job_id=f"{number}.0", count=self.wants[name], job_ad=ad)
-                         for number, ad in enumerate(self.dear, 1))
+                         for number, ad in enumerate(self.expensive, 1))
         return self.cycle.answered(Answer(ask.tag, ResourceRequests(submitter=name, requests=requests)), now_s)
 
     def turns(self, now_s: float = 0.0) -> list[tuple[tuple[Effect, ...], float]]:
@@ -60,7 +61,7 @@ def steps_of_one_look(slots: int) -> float:
     return steps
 
 
-def test_dear_requirements_cost_others_one_slice() -> None:
+def test_expensive_requirements_cost_others_one_slice() -> None:
     slots = int(3.0 * SLICE_STEPS / steps_of_one_look(10) * 10)  # three slices for a look at all of them
     turns = Unequal(slots, {ALICE: 2, BOB: 3}).turns()
     assert gained(turns[0][0])[BOB] == 3, "told in the first turn"

@@ -134,7 +134,7 @@ def test_one_job_of_a_cluster_is_charged_apart() -> None:
 
 
 def test_what_names_nobody_is_refused_by_everybody() -> None:
-    """An expression would name one today and another tomorrow, whoever writes it; a group alone charges nobody."""
+    """An expression would name one today and another tomorrow; a group alone charges nobody."""
     queue, number = of_three()
     for identity in (ANN, ROOT):
         for value in ('strcat("a", "b")', "7", "undefined"):

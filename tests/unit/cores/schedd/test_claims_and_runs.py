@@ -254,7 +254,7 @@ def test_a_job_whose_claim_was_refused_wants_another(answer: Any) -> None:
     schedd = Schedd()
     schedd.submit()
     (tag,) = schedd.matched()
-    assert schedd.requests() == (), "it has what it wanted, until somebody says otherwise"
+    assert schedd.requests() == (), "it has what it wanted, until someone says otherwise"
     schedd.send(Answer(tag, answer))
     assert [(each.job_id, each.count) for each in schedd.requests()] == [("1.0", 1)]
 

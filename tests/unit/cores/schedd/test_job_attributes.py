@@ -113,7 +113,7 @@ def test_nobody_submits_in_anothers_name(ad: str) -> None:
 
 @pytest.mark.parametrize("row", [*ROWS, CUSTOM], ids=[*IDS, "custom"])
 def test_in_an_edit(row: Attribute) -> None:
-    """By the owner, by a super user, by somebody else; of the job and of its whole cluster."""
+    """By the owner, by a super user, by someone else; of the job and of its whole cluster."""
     wish = f"{row.name} = {value_of(row)}\n".encode()
     if row.edited_by is Hand.CHARGE and row.name != "AccountingGroup":  # alone it has no effect, and is refused
         wish += b'AccountingGroup = "ann"\n'

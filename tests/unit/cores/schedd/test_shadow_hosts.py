@@ -1,4 +1,4 @@
-"""The shadow hosts of a schedd's core: what a run's order and its end become when hosts die, whoever was told what."""
+"""The shadow hosts of a schedd's core: what becomes of a run's order and its end when hosts die."""
 
 from __future__ import annotations
 

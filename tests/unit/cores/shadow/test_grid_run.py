@@ -164,7 +164,7 @@ def test_what_was_logged_is_not_logged_again() -> None:
     assert events_of(give(run, looked("PENDING", FolderRecord(prepared=True)))) == []
     run = run_of(reattach=True)
     (log,) = [each for each in give(run, looked("PENDING", FolderRecord(prepared=True))) if isinstance(each, Log)]
-    assert log.again  # the writer looks whether it is there
+    assert log.again  # the writer checks whether it is there
 
 
 def test_a_submission_that_only_the_queue_has_heard_of_is_looked_for_in_the_log() -> None:

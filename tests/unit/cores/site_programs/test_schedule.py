@@ -13,6 +13,7 @@ from condor_actors.cores.site_programs.schedule import (
     MOST_BYTES,
     TABLE,
     Changed,
+    Demanded,
     HangUp,
     ProgramEnded,
     ProgramWrote,
@@ -21,6 +22,7 @@ from condor_actors.cores.site_programs.schedule import (
     State,
     StopProgram,
     TellAds,
+    TellDemandOver,
 )
 from condor_actors.cores.state_table import InvariantBroken, ignore
 from condor_actors.effects import Note, SetTimer
@@ -214,10 +216,10 @@ def test_words_of_a_run_that_is_over_mean_nothing() -> None:
 
 def test_every_cell_is_filled_and_what_is_ignored_changes_nothing() -> None:
     keys = {key for _, key in TABLE}
-    assert keys == {"timer due", "timer kill", ProgramWrote, ProgramEnded}
+    assert keys == {"timer due", "timer kill", "demanded", "demand over", ProgramWrote, ProgramEnded}
     assert len(TABLE) == len(keys) * len(State)
     for (state, key), step in TABLE.items():
-        if not isinstance(step, ignore):
+        if not isinstance(step, ignore) or key in ("demanded", "demand over"):  # of programs with another mode
             continue
         core = schedule(attrs.evolve(ONE, load=1.0), attrs.evolve(TWO, load=1.0))
         core.start(0.0)
@@ -243,3 +245,63 @@ def test_an_ad_of_nobody_is_noticed() -> None:
     core._ads["other", ""] = core.ads[0]
     with pytest.raises(InvariantBroken, match="which are no programs"):
         core.validate()
+
+
+FIRST = attrs.evolve(ONE, name="first", mode=Mode.ON_DEMAND, period_s=0.0, benchmark=True, load=1.0)
+SECOND = attrs.evolve(FIRST, name="second")
+
+
+def is_over(effects: tuple[Any, ...]) -> bool:
+    return any(isinstance(each, TellDemandOver) for each in effects)
+
+
+def test_programs_on_demand_run_when_they_are_wanted_one_after_the_other() -> None:
+    core = schedule(ONE, FIRST, SECOND)
+    assert begun(core.start(0.0)) == [("one", 1)]
+    effects = core.handle(Demanded(True), 10.0)
+    assert begun(effects) == [("first", 2)], "the limit of benchmarks is their own, and lets one run"
+    assert timers(effects) == {}
+    effects = core.handle(ended("first", 2), 11.0)
+    assert (begun(effects), is_over(effects)) == ([("second", 3)], False)
+    effects = core.handle(ended("second", 3, status=1), 12.0)
+    assert (begun(effects), is_over(effects)) == ([], True)
+    assert not is_over(core.handle(ended("one", 1), 13.0)), "it is told once"
+    assert begun(core.handle(Demanded(True), 20.0)) == [("first", 4)]
+
+
+def test_programs_on_demand_end_when_the_machine_is_wanted() -> None:
+    core = schedule(FIRST, SECOND)
+    assert not is_over(core.start(0.0))
+    core.handle(Demanded(True), 1.0)
+    effects = core.handle(Demanded(False), 2.0)
+    assert [each for each in effects if isinstance(each, StopProgram)] == [StopProgram(name="first", run=1, fast=False)]
+    assert (state_of(core, "first"), state_of(core, "second")) == (State.ENDING, State.RESTING)
+    again = core.handle(Demanded(True), 3.0)
+    assert begun(again) == []
+    core.handle(Demanded(False), 4.0)
+    assert begun(core.handle(ended("first", 1, status=-15), 5.0)) == [], "it was wanted, and is so no more"
+    assert begun(core.handle(Demanded(True), 6.0)) == [("first", 2)]
+
+
+def test_programs_on_demand_whose_condition_does_not_hold_keep_nobody_waiting() -> None:
+    never = attrs.evolve(FIRST, condition=parse_expression("Cpus > 8"))
+    core = schedule(never, facts={"Cpus": 2})
+    core.start(0.0)
+    effects = core.handle(Demanded(True), 1.0)
+    assert (begun(effects), is_over(effects)) == ([], True)
+
+
+def test_a_changed_program_on_demand_waits_until_it_is_wanted() -> None:
+    core = schedule(FIRST)
+    core.start(0.0)
+    assert begun(core.handle(Changed(SiteSettings(programs=(attrs.evolve(FIRST, arguments=("x",)),))), 1.0)) == []
+    core.handle(Demanded(True), 2.0)
+    assert is_over(core.handle(Changed(SiteSettings(programs=())), 3.0)) is False
+    assert is_over(core.handle(ended("first", 1), 4.0)), "nobody waits for what is there no more"
+
+
+def test_what_was_demanded_of_a_core_before_this_one_is_done_again() -> None:
+    core = schedule(ONE, FIRST)
+    effects = core.start(0.0, demanded=True)
+    assert (begun(effects), is_over(effects)) == ([("one", 1), ("first", 2)], False)
+    assert is_over(core.handle(ended("first", 2), 1.0))

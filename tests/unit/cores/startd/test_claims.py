@@ -48,7 +48,7 @@ def test_a_match_is_over_when_its_claim_is_declined() -> None:
     startd.hear(MatchNotice(slot_name="slot1@h", submitter="alice@x", schedd_address="<q:1>"))
     assert startd.place() == op.MATCHED
     startd.request(capability="of a former match")
-    assert startd.place() == op.MATCHED, "it is somebody else's"
+    assert startd.place() == op.MATCHED, "it is someone else's"
     startd.request()
     startd.tell(TimerFired(key="starter-wait"), 20.0)
     assert [reply.reason for reply in startd.replies()] == ["the starter host does not start"]

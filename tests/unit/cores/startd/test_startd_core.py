@@ -47,6 +47,16 @@ def test_a_partitionable_slot_is_carved_and_joined() -> None:
     assert second.slot_name == "slot1_2@h"
 
 
+def test_a_part_is_shown_before_the_slot_that_it_was_taken_out_of() -> None:
+    """Else the match has been taken up before anybody can see whose the part is."""
+    startd = Startd()
+    startd.claim()
+    startd.claim()
+    startd.core._publisher.all_changed()
+    shown = [effect.slot.name for effect in startd.tell(TimerFired(key="publish")) if isinstance(effect, Show)]
+    assert shown == ["slot1_1@h", "slot1_2@h", "slot1@h"]
+
+
 def test_busy_idle_and_suspended_by_policy() -> None:
     startd = Startd({"SUSPEND": "KeyboardIdle < 60", "CONTINUE": "KeyboardIdle > 300", "WANT_SUSPEND": "true"},
                     num_slots=4)

@@ -1,4 +1,4 @@
-"""Chirp's requests, byte by byte: what is asked of the shadow, and what the client hears."""
+"""Chirp's requests, byte by byte: the queries to the shadow, and what the client hears."""
 
 from __future__ import annotations
 

@@ -447,7 +447,7 @@ def test_it_looks_at_the_wall_clock_every_minute() -> None:
     bench.now_s = 160.0
     bench.tell(TimerFired(key="deferral"))
     assert timers(bench) == {"deferral": 60.0}
-    bench.now_s = 1030.0  # somebody has set the clock
+    bench.now_s = 1030.0  # someone has set the clock
     bench.tell(TimerFired(key="deferral"))
     assert jr.Start() in bench.out
 

@@ -72,7 +72,7 @@ def test_a_page_beyond_the_end_is_the_last_one() -> None:
         queue.page(View(sort="Args"))
 
 
-def test_a_dear_view_is_not_made_anew_at_each_change() -> None:
+def test_an_expensive_view_is_not_made_anew_at_each_change() -> None:
     clock = Clock(1.0)  # each view seems to take a second
     queue = QueueRows(clock)
     queue.put("s", [job(1)])

@@ -107,7 +107,7 @@ def test_one_record_is_written_at_once_and_those_behind_it_together(tmp_path: Pa
     assert writes == [1, 4]
     epochs.record(epoch(5))
     assert procs(path, QueryJobs(source="epochs")) == [4, 3, 2, 1, 0]
-    epochs.write_waiting()  # somebody asks, or the process ends
+    epochs.write_waiting()  # someone asks, or the process ends
     epochs.write_waiting()
     assert procs(path, QueryJobs(source="epochs")) == [5, 4, 3, 2, 1, 0]
     clock.advance(TOGETHER_S)

@@ -100,7 +100,7 @@ def edit(pool: SubmitPool, cluster: int, text: bytes, who: Probe | None = None) 
     return pool.ask(EditJobs(ids=((cluster, -1),), attributes=text), who)
 
 
-def somebody(pool: SubmitPool, identity: Identity) -> Probe:
+def someone(pool: SubmitPool, identity: Identity) -> Probe:
     return pool.net.probe(pool.net.system(f"<{identity.user}:1>", identity=identity))
 
 
@@ -109,7 +109,7 @@ def test_what_nobody_and_what_only_a_super_user_edits(tmp_path: Path) -> None:
     cluster = pool.submit(b'Project = "p"\nFunding = 1\nFree = 1\n')
     for name in ("Project", "ClusterId", "Owner", "QDate"):
         assert isinstance(edit(pool, cluster, f"{name} = 3\n".encode()), Refused)
-    owner = somebody(pool, Identity(name=f"{USER}@test", method="local", uid=4243))
+    owner = someone(pool, Identity(name=f"{USER}@test", method="local", uid=4243))
     assert isinstance(edit(pool, cluster, b"Free = 2\n", owner), ActionResults)
     pool.settings = pool.schedd.actor.core.context.settings = attrs.evolve(pool.settings, super_users=frozenset())
     assert isinstance(edit(pool, cluster, b"Funding = 2\n", owner), Refused), "also where the tests' user is root"
@@ -119,7 +119,7 @@ def test_what_nobody_and_what_only_a_super_user_edits(tmp_path: Path) -> None:
 def test_everybody_may_be_trusted(tmp_path: Path, trusted: str, free: int) -> None:
     pool = pool_of(tmp_path, QUEUE_ALL_USERS_TRUSTED=trusted)
     cluster = pool.submit(b"Free = 1\n")
-    edit(pool, cluster, b"Free = 2\n", somebody(pool, BOB))
+    edit(pool, cluster, b"Free = 2\n", someone(pool, BOB))
     assert pool.jobs()[0].get_int("Free") == free
 
 

@@ -22,7 +22,7 @@ def asked(spool: Spool, message: Any) -> Any:
     job = SimpleNamespace(name="1.0", proc=0, cluster=SimpleNamespace(number=1, owner=getpass.getuser()))
     context: Any = SimpleNamespace(queue=SimpleNamespace(job=lambda *_: job), may_touch=lambda *_: True)
     answers: list[Any] = []
-    spool.answer(context, message, Identity(name="somebody", method="local")).addCallback(answers.append)
+    spool.answer(context, message, Identity(name="someone", method="local")).addCallback(answers.append)
     return answers[0]
 
 

@@ -1,4 +1,4 @@
-"""The submit side on the in-memory network: jobs from submission to history, whoever dies on the way."""
+"""The submit side on the in-memory network: jobs from submission to history, with processes that die on the way."""
 
 from __future__ import annotations
 

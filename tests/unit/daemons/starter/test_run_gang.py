@@ -65,7 +65,7 @@ class World:
         return self._order
 
     def kill_hub(self) -> None:
-        """The shadows die: whoever waits hears that nobody answers; others ask for their runs."""
+        """The shadows die: waiting members hear that nobody answers; others ask for their runs."""
         self.hub = self._new_hub()
         for each in self.asked:
             if each.answer is None:

@@ -11,12 +11,13 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 
 from condor_actors.classads import ClassAd
+from condor_actors.config import load_config
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import read_spec
 from condor_actors.daemons.run_questions import sight_of
 from condor_actors.daemons.schedd.history import history_page
-from condor_actors.daemons.starter.run_history import JOB, RunHistory, run_record
+from condor_actors.daemons.starter.run_history import JOB, RunHistory, run_history_settings, run_record
 from condor_actors.messages.envelope import Identity
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.run import StopRun, Usage
@@ -88,3 +89,20 @@ def test_a_user_sees_her_own_records_alone(tmp_path: Path) -> None:
     assert seen(attrs.evolve(manager, roles=frozenset({"collector", "user"}))) == []
     assert seen(alice, sees_all=True) == list(reversed(owners))
     assert seen(alice, sees_all=True, owner="bob@dom") == ["bob@dom"]
+
+
+def test_each_job_has_a_file_of_its_own_with_what_its_last_run_left(tmp_path: Path) -> None:
+    folder = tmp_path / "per-job"
+    folder.mkdir()
+    config = load_config(files=[], environ={}, overrides={
+        "STARTD_HISTORY": "", "STARTD_PER_JOB_HISTORY_DIR": str(folder)})
+    history = RunHistory(run_history_settings(config), Logger(), at_once)
+    for job_id, exit_code in (("s#7.2#1", 1), ("s#7.2#1", 3), ("../../tmp/x#1.0#1", 4), ("s#8.0#1\n", 5)):
+        core = run_that(*BEGUN, jr.ProgramEnded(exit_code, -1, False), *GONE)
+        ad = ClassAd.from_bytes(JOB_AD)
+        ad["GlobalJobId"] = job_id
+        history.file.record(run_record(core, ad.to_bytes(), "alice@dom", "slot1@host"))
+    left = {path.name: ClassAd.from_bytes(path.read_bytes()) for path in folder.iterdir()}
+    assert {name: ad["ExitCode"] for name, ad in left.items()} == {"history.s#7.2#1": 3, "history.7.2": 5}
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
+    assert "xyzzy" not in "".join(path.read_text() for path in folder.iterdir())

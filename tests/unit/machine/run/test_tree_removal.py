@@ -27,7 +27,7 @@ def test_a_directory_that_becomes_a_link_leads_nowhere(tmp_path: Path, monkeypat
             traps.append(name)
             (tree / "a").rename(tmp_path / "away")
             (tree / "a").symlink_to(outside)
-            raise OSError(errno.ENOTEMPTY, "somebody has just made a file there")
+            raise OSError(errno.ENOTEMPTY, "someone has just made a file there")
         really(name, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "rmdir", rmdir)

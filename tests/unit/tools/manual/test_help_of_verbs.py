@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
 
 import pytest
 
 from condor_actors.tools.manual.lookup import described
 from condor_actors.tools.manual.sources import verbs_of
+from tests.harness.commands import COMMANDS
 
 VERBS = [(name, verb.name) for name in sorted(described()) for verb in verbs_of(name)]
 
@@ -16,11 +16,10 @@ VERBS = [(name, verb.name) for name in sorted(described()) for verb in verbs_of(
 @pytest.mark.parametrize(("name", "verb"), VERBS, ids=[f"{name} {verb}" for name, verb in VERBS])
 def test_help_of_each_verb(name: str, verb: str, monkeypatch: pytest.MonkeyPatch,
                            capfd: pytest.CaptureFixture[str]) -> None:
-    (entry,) = entry_points(group="console_scripts", name=name)
     monkeypatch.setattr(sys, "argv", [name, *verb.split(), "-help"])
     monkeypatch.setenv("CONDOR_CONFIG", "/nonexistent/condor_config")
     try:
-        status = entry.load()()
+        status = COMMANDS[name].load()()
     except SystemExit as end:
         status = end.code
     said = capfd.readouterr()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
-import importlib
 import sys
 from pathlib import Path
 
@@ -11,20 +9,14 @@ import pytest
 
 from condor_actors.tools.jobs import history, q, qedit
 from condor_actors.tools.pool import status
-
-SCRIPTS = configparser.ConfigParser()
-SCRIPTS.read(Path(__file__).parents[4] / "setup.cfg")
-COMMANDS = dict(
-    line.split(" = ") for line in SCRIPTS["options.entry_points"]["console_scripts"].split("\n") if line.strip()
-)
+from tests.harness.commands import COMMANDS
 
 
 def said(name: str, words: list[str], monkeypatch: pytest.MonkeyPatch,
          capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:  # fmt: skip
-    module, _, function = COMMANDS[name].partition(":")
     monkeypatch.setattr(sys, "argv", [name, *words])
     try:
-        code = getattr(importlib.import_module(module), function)()
+        code = COMMANDS[name].load()()
     except SystemExit as ending:
         code = int(ending.code or 0)
     out = capsys.readouterr()

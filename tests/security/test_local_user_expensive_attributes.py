@@ -1,4 +1,4 @@
-"""A local user whose attributes are dear, where the administrator's expressions and others' questions look at them.
+"""A local user with expensive attributes, where the administrator's expressions and others' queries look at them.
 
 Each evaluation has its bounds (`test_local_user_expressions`); here are the places where one turn makes many.
 """
@@ -14,7 +14,7 @@ from condor_actors.wire.blocking import RequestRefused, connect
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 from tests.security.test_local_user_expressions import BOMBS, nobody_waits
 
-DEAR = BOMBS["join"]
+EXPENSIVE = BOMBS["join"]
 """It takes some milliseconds, and stays below what one evaluation may."""
 CONFIG = """
 POLLING_INTERVAL = 1
@@ -41,7 +41,7 @@ def pool() -> Iterator[PersonalPool]:
 
 
 def in_time(pool: PersonalPool, name: str) -> None:
-    """Somebody else's job is submitted and runs, and somebody else's question is answered."""
+    """Another user's job is submitted and runs, and another user's question is answered."""
     with nobody_waits(pool):
         assert pool.tool("condor_q", "-totals").returncode == 0
         pool.submit(f"executable = /bin/true\nlog = {name}.log\nqueue")
@@ -49,8 +49,8 @@ def in_time(pool: PersonalPool, name: str) -> None:
 
 
 def crowd(pool: PersonalPool, attribute: str, count: int, *, own: bool = False, hold: bool = True) -> tuple[int, str]:
-    """Submit many jobs with a dear attribute, the cluster's or each job's own; the exit status, and what was said."""
-    expression = f"{DEAR} || $(Process) > 1" if own else DEAR
+    """Submit many jobs with an expensive attribute, the cluster's or each job's own; exit status and output."""
+    expression = f"{EXPENSIVE} || $(Process) > 1" if own else EXPENSIVE
     done = pool.tool("condor_submit", stdin=f"executable = /bin/true\n+{attribute} = {expression}\n"
                      f"hold = {'true' if hold else 'false'}\nqueue {count}\n")
     return done.returncode, done.stderr
@@ -58,7 +58,7 @@ def crowd(pool: PersonalPool, attribute: str, count: int, *, own: bool = False, 
 
 @pytest.mark.parametrize("attribute", ["Asked", "Shaped"])
 def test_the_rules_for_a_submission(pool: PersonalPool, attribute: str) -> None:
-    """Submit requirements and transforms look at attributes of thousands of jobs in one turn: not at dear ones."""
+    """Submit requirements and transforms look at attributes of thousands of jobs in one turn: not at expensive ones."""
     with nobody_waits(pool):
         status, said = crowd(pool, attribute, 3000, own=True)
     assert (status, "in all: ask for less at once" in said) == (1, True), said
@@ -80,13 +80,13 @@ def test_the_policies_of_machines_and_of_the_schedd(pool: PersonalPool, attribut
     ("condor_rm", "-constraint"), ("condor_history", "-constraint"), ("condor_status", "-constraint"),
 ])
 @pytest.mark.parametrize("bomb", ["join", "regexps"])
-def test_a_question_that_is_dear_by_itself(pool: PersonalPool, words: tuple[str, ...], bomb: str) -> None:
+def test_a_question_that_is_expensive_by_itself(pool: PersonalPool, words: tuple[str, ...], bomb: str) -> None:
     with nobody_waits(pool):
         pool.tool(*words, f"({BOMBS[bomb]}) && false")
     in_time(pool, f"{'-'.join(words)}-{bomb}")
 
 
-def test_a_count_over_many_dear_jobs_is_refused(pool: PersonalPool) -> None:
+def test_a_count_over_many_expensive_jobs_is_refused(pool: PersonalPool) -> None:
     assert crowd(pool, "Own", 2000)[0] == 0
     with nobody_waits(pool), connect(f"unix:{pool.dir / 'run' / 'schedd.sock'}") as client:
         with pytest.raises(RequestRefused, match="ask for less at once"):
@@ -97,10 +97,10 @@ def test_a_count_over_many_dear_jobs_is_refused(pool: PersonalPool) -> None:
     pool.tool("condor_rm", "-all")
 
 
-def test_dear_attributes_of_one_spoil_nobody_elses_question(pool: PersonalPool) -> None:
+def test_expensive_attributes_of_one_spoil_nobody_elses_question(pool: PersonalPool) -> None:
     """His attribute takes more than an evaluation may: his job is not among the found, and all others are."""
-    too_dear = " && ".join([f"({DEAR})"] * 60)
-    his = pool.submit(f"executable = /bin/true\nhold = true\n+Wanted = {too_dear}\nqueue")
+    too_expensive = " && ".join([f"({EXPENSIVE})"] * 60)
+    his = pool.submit(f"executable = /bin/true\nhold = true\n+Wanted = {too_expensive}\nqueue")
     hers = pool.submit("executable = /bin/true\nhold = true\n+Wanted = true\nqueue")
     found = pool.run("condor_q", "-constraint", "Wanted", "-af", "ClusterId").split()
     assert found == [str(hers)]

@@ -1,0 +1,118 @@
+"""Reading texts that people write: submit descriptions, lists of items, DAG files, configuration.
+
+Theory: the name of such a file may lead anywhere.  What is read is bounded, a FIFO that nobody writes to keeps nobody
+waiting, and what is no text is said to be none, before a parser takes it for one.
+
+======================  =====================================================================================
+what stands there       what becomes of it
+======================  =====================================================================================
+a folder                refused, as by the kernel
+a FIFO without a writer refused after :data:`NO_WRITER_S`; one with a writer (``<(command)``) is read to its end
+a device                read as a file: ``/dev/null`` is empty, and ``/dev/zero`` no text
+more than a bound       refused
+UTF-8 with a mark       read without the mark
+UTF-16, UTF-32          refused, and named
+a NUL                   refused, with the line where it stands
+lines that end in CR    refused where a CR is no line end
+other bytes             kept as they are (``surrogateescape``): names of files may be any
+======================  =====================================================================================
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+
+__all__ = ["MOST_BYTES", "read_written", "text_problem", "written_text"]
+
+MOST_BYTES = 256 << 20
+NO_WRITER_S = 5.0
+"""How long a FIFO may be without anybody who writes to it."""
+PIECE_BYTES = 1 << 20
+MARK = "\ufeff"
+_FOREIGN_MARKS = ((b"\xff\xfe\x00\x00", "UTF-32"), (b"\x00\x00\xfe\xff", "UTF-32"), (b"\xff\xfe", "UTF-16"),
+                  (b"\xfe\xff", "UTF-16"))
+
+
+def read_written(path: str, *, most_bytes: int = MOST_BYTES) -> str:
+    """The text of a file, with its line ends as they are.
+
+    Args:
+        path: of the file.
+        most_bytes: it is refused when it has more.
+
+    Raises:
+        OSError: it cannot be read, or is no text; ``strerror`` says what is wrong.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        data = _all_of(descriptor, path, most_bytes)
+    finally:
+        os.close(descriptor)
+    return written_text(data, path)
+
+
+def written_text(data: bytes, path: str) -> str:
+    """The text of what was read from ``path``.
+
+    Raises:
+        OSError: as :func:`read_written`.
+    """
+    if len(data) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES:,} bytes", path)
+    for mark, name in _FOREIGN_MARKS:
+        if data.startswith(mark):
+            raise OSError(errno.EINVAL, f"it is {name}; save it as UTF-8", path)
+    text = data.decode("utf-8", "surrogateescape").removeprefix(MARK)
+    problem, line = text_problem(text)
+    if problem:
+        raise OSError(errno.EINVAL, f"{problem} (line {line})", path)
+    return text
+
+
+def text_problem(text: str) -> tuple[str, int]:
+    """Why this is nothing that a person wrote, and in which line; empty: it may be."""
+    found = text.find("\0")
+    if found >= 0:
+        return "it is no text: it has a NUL byte", text.count("\n", 0, found) + 1
+    if "\r" in text and "\n" not in text and "\r" in text.strip("\r"):
+        return "its lines end with CR alone; they have to end with LF", 1
+    return "", 0
+
+
+def _all_of(descriptor: int, path: str, most_bytes: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    end_s = time.monotonic() + NO_WRITER_S
+    while True:
+        try:
+            piece = os.read(descriptor, PIECE_BYTES)
+        except BlockingIOError:  # someone writes to it, slowly
+            _wait(descriptor)
+            end_s = 0.0
+            continue
+        if not piece and is_pipe and not size and end_s:
+            if time.monotonic() < end_s:
+                time.sleep(0.01)
+                continue
+            raise OSError(errno.EINVAL, "it is a FIFO, and nothing writes to it", path)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+        if size > most_bytes:
+            raise OSError(errno.EFBIG, f"it has more than {most_bytes:,} bytes", path)
+        if b"\0" in piece:
+            return b"".join(pieces)  # it is refused, whatever follows
+
+
+def _wait(descriptor: int) -> None:
+    """Until there is something to read, or the other end is closed."""
+    import select
+
+    select.select([descriptor], [], [])
