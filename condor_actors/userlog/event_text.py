@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 from condor_actors.classads import ClassAd, unparse
 from condor_actors.cores.job_information import information_of
 from condor_actors.messages.codes import FileTransferEventType, JobEventType
-from condor_actors.numerals import moment
+from condor_actors.numerals import moment, whole
 
 __all__ = ["EVENT_NAMES", "event_header", "event_text", "event_xml", "information_text", "information_xml"]
 
@@ -156,7 +156,7 @@ def _skipped(facts: ClassAd) -> Lines:
 
 def _usage(user_s: float, system_s: float, what: str) -> str:
     def clock(seconds: float) -> str:
-        days, rest = divmod(int(seconds), 86400)
+        days, rest = divmod(whole(seconds), 86400)
         return f"{days} {rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
 
     return f"Usr {clock(user_s)}, Sys {clock(system_s)}  -  {what}"
@@ -171,9 +171,9 @@ def _resources(facts: ClassAd) -> Lines:
         if given is None and (asked is None or name == "GPUs"):
             continue
         used = facts.get_float(f"{name}Usage", -1.0)
-        shown = "" if used < 0 else f"{used:.2f}" if name == "Cpus" else f"{int(used)}"
+        shown = "" if used < 0 else f"{used:.2f}" if name == "Cpus" else f"{whole(used)}"
         wanted = facts.evaluate(f"Request{name}")
-        rows.append((label, shown, str(int(wanted)) if isinstance(wanted, (int, float)) else "",
+        rows.append((label, shown, str(whole(wanted)) if isinstance(wanted, (int, float)) else "",
                      str(facts.get_int(f"{name}Provisioned")) if given is not None else "",
                      facts.get_str(f"Assigned{name}")))
     if not rows:
