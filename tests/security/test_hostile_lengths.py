@@ -1,4 +1,4 @@
-"""Texts of few kinds of letters and great length: whoever reads them takes no more time than for others of that length.
+"""Texts of few kinds of letters and great length: to read them takes no more time than others of that length.
 
 A regular expression that looks for something behind each of many blanks takes the square of their number: an ad, or the
 constraint of a question, that was nothing but blanks kept a daemon busy for hours.
