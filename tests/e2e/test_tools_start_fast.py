@@ -11,6 +11,7 @@ from shutil import which
 
 import pytest
 
+from condor_actors.config.parameters import SOUGHT_FIRST
 from condor_actors.tools.bundle import bundle
 from condor_actors.tools.start import HEAD_BYTES
 from tests.pool_fixture import PersonalPool
@@ -24,6 +25,7 @@ COMMANDS = (
 EXPENSIVE = ("attr", "ctypes", "dataclasses", "decimal", "difflib", "email", "inspect", "json", "logging", "pathlib",
         "psutil", "shutil", "socket", "ssl", "subprocess", "tempfile", "threading", "typing", "urllib", "xml")
 """What the commands in `FREQUENT` load nothing of; Python loads each in 2 to 30 ms."""
+TABLES = "condor_actors.config.parameters"
 FREQUENT = ("condor_submit", "condor_q", "condor_status", "condor_history", "condor_hold", "condor_release",
             "condor_rm")
 
@@ -54,3 +56,6 @@ def test_it_does_without_a_reactor(pool: PersonalPool, command: str, bundled: se
         ours = {module for module in loaded if module.startswith("condor_actors.") and not module.endswith("._core")}
         missing = ours - bundled - {"condor_actors.tools.start"}
         assert missing == set(), "the ROOTS of the bundle do not load these"
+    if name in FREQUENT and name != "condor_submit":  # which asks for names that no table has
+        tables = {module.rpartition(".")[2] for module in loaded if module.startswith(f"{TABLES}.")}
+        assert tables <= set(SOUGHT_FIRST)
