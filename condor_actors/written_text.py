@@ -25,7 +25,7 @@ import os
 import stat
 import time
 
-__all__ = ["MOST_BYTES", "read_written", "text_problem", "written_text"]
+__all__ = ["MOST_BYTES", "open_written", "read_written", "text_problem", "written_text"]
 
 MOST_BYTES = 256 << 20
 NO_WRITER_S = 5.0
@@ -54,6 +54,31 @@ def read_written(path: str, *, most_bytes: int = MOST_BYTES) -> str:
     finally:
         os.close(descriptor)
     return written_text(data, path)
+
+
+def open_written(path: str) -> int:
+    """A descriptor for a file that is read piece by piece, however large it is.
+
+    Raises:
+        OSError: it cannot be opened, is a folder or a device, or a FIFO that nobody writes to.
+    """
+    import select
+
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        is_stream = stat.S_ISFIFO(kind) or os.isatty(descriptor) or os.path.realpath(path) == os.devnull
+        if not (stat.S_ISREG(kind) or is_stream):
+            raise OSError(errno.EINVAL, "it is a device", path)
+        if stat.S_ISFIFO(kind) and not select.select([descriptor], [], [], NO_WRITER_S)[0]:
+            raise OSError(errno.EINVAL, "it is a FIFO, and nothing writes to it", path)
+        os.set_blocking(descriptor, True)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def written_text(data: bytes, path: str) -> str:

@@ -242,6 +242,37 @@ def test_who_has_to_go_is_asked_again_when_there_was_no_room(small_disk: Path, e
             pool.stop()
 
 
+HOLDS = """import os, time
+file = os.open("one", os.O_RDWR | os.O_CREAT)
+os.link("one", "other")
+os.unlink("one")  # it is open, and has another name: no checkpoint is taken
+print("open", flush=True)
+while not os.path.exists("gate"):
+    time.sleep(0.05)
+os.close(file)
+while not os.path.exists("end"):
+    time.sleep(0.05)
+print("end", flush=True)
+"""
+
+
+def test_who_has_to_go_is_asked_again_when_what_was_open_is_closed(own_pool: PersonalPool) -> None:
+    """What the description of its files refuses is said to its starter, too, which asks again."""
+    work = own_pool.work
+    (work / "holds.py").write_text(HOLDS)
+    cluster = own_pool.submit("universe = standard\nexecutable = /usr/bin/python3\narguments = holds.py\n"
+                              "output = holds.out\nlog = holds.log\nqueue\n")
+    until(lambda: (work / "holds.out").exists() and (work / "holds.out").read_text(), "the file to be open")
+    own_pool.run("condor_vacate_job", f"{cluster}.0")
+    until(lambda: "cannot be checkpointed now" in (work / "holds.log").read_text(), "the refusal")
+    (work / "gate").touch()
+    until(lambda: "(1) Job was checkpointed." in (work / "holds.log").read_text(), "the checkpoint with which it goes")
+    (work / "end").touch()
+    own_pool.wait("holds.log")
+    assert (work / "holds.out").read_text() == "open\nend\n"
+    assert own_pool.history(f"{cluster}.0")[0]["NumRestarts"] == 1
+
+
 def test_no_room_to_note_what_a_program_changes(small_disk: Path) -> None:
     with fresh_folder() as folder:
         pool = PersonalPool(folder, slots=1, config=f"SPOOL = {small_disk}\n")

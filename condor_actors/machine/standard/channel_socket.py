@@ -21,11 +21,12 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 __all__ = [
-    "ANSWER_BYTES", "AnswerFollower", "ChannelSocket", "OP_EXIT", "OP_FORK", "OP_GATHER", "OP_HELLO", "OP_IMAGE_BEGIN",
-    "OP_IMAGE_END", "OP_PART", "Request", "RequestFollower",
+    "ANSWER_BYTES", "AnswerFollower", "ChannelSocket", "OP_DESCRIBE", "OP_EXIT", "OP_FORK", "OP_GATHER", "OP_HELLO",
+    "OP_IMAGE_BEGIN", "OP_IMAGE_END", "OP_PART", "Request", "RequestFollower",
 ]
 
-OP_HELLO, OP_EXIT, OP_IMAGE_BEGIN, OP_IMAGE_END, OP_FORK, OP_GATHER, OP_PART = 1000, 1002, 1008, 1009, 1013, 1024, 1027
+OP_HELLO, OP_EXIT, OP_DESCRIBE, OP_IMAGE_BEGIN, OP_IMAGE_END = 1000, 1002, 1006, 1008, 1009
+OP_FORK, OP_GATHER, OP_PART = 1013, 1024, 1027
 ANSWER_BYTES, REQUEST_BYTES = 16, 56
 READ_BYTES = 256 << 10
 ROOM_BYTES = 4 << 20

@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 from condor_actors.machine.native.image import ImageDamaged, merge_images
 from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.channel_socket import (
+    OP_DESCRIBE,
     OP_EXIT,
     OP_FORK,
     OP_GATHER,
@@ -169,7 +170,7 @@ class ExecuteEndpoint(ResumableStream):
 
     def _open(self, number: int) -> int:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        calls = {OP_HELLO, OP_EXIT, OP_IMAGE_BEGIN, OP_IMAGE_END, OP_FORK, OP_GATHER, OP_PART}
+        calls = {OP_HELLO, OP_EXIT, OP_DESCRIBE, OP_IMAGE_BEGIN, OP_IMAGE_END, OP_FORK, OP_GATHER, OP_PART}
         self._requests[number] = RequestFollower(frozenset(calls))
         self._answers[number] = AnswerFollower()
         self.add_member(number, ours, partial(self._requested, number))
@@ -209,7 +210,7 @@ class ExecuteEndpoint(ResumableStream):
             if call == OP_IMAGE_BEGIN and result >= 0:
                 passed_fd = self._new_image()
                 self._increment = result == 1
-            elif call == OP_IMAGE_BEGIN or (call == OP_GATHER and result < 0):
+            elif call == OP_IMAGE_BEGIN or (result < 0 and (call, member) in ((OP_DESCRIBE, 0), (OP_GATHER, member))):
                 self._run.image_refused(-result)
             elif call == OP_PART and result >= 0 and member != 0:
                 passed_fd = self._members_file()

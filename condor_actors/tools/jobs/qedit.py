@@ -18,6 +18,7 @@ from condor_actors.tools.lib.contact import ACTION_TIMEOUT_S, load, schedd
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import ALL_PROCS, id_text, parse_id
 from condor_actors.wire.blocking import RequestRefused
+from condor_actors.written_text import read_written
 
 FLAGS = (
     Flag("help"),
@@ -135,10 +136,9 @@ def _read_edits(call: Call, path: str) -> None:
         if path == "-":
             text = sys.stdin.read()
         else:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-    except OSError:
-        raise ToolError(f"Can't open file of edits: {path}") from None
+            text = read_written(path)
+    except OSError as error:
+        raise ToolError(f"Can't open file of edits: {path}: {error.strerror}") from None
     try:
         start = text.lstrip()[:1]
         ad = (

@@ -18,6 +18,7 @@ from condor_actors.tools.lib.command import ToolError, reminder_of, run
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.userlog.allocations import Allocation, Allocations
 from condor_actors.userlog.reader import EventReader
+from condor_actors.written_text import open_written
 
 FLAGS = (
     Flag("help"),
@@ -135,7 +136,7 @@ def _allocations(path: str) -> Iterator[Allocation]:
         ValueError: it is no event log.
     """
     reader, allocations = EventReader(), Allocations()
-    with open(path, "rb") as file:
+    with open(open_written(path), "rb") as file:
         while data := file.read(CHUNK_BYTES):
             for event in reader.feed(data):
                 yield from allocations.take(event, is_xml=reader.is_xml)

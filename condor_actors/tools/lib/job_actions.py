@@ -171,7 +171,7 @@ def _say(text: str) -> int:
 def _operand(wanted: _Wanted, word: str) -> None:
     found = parse_id(word)
     if found is None:
-        if word[0].isdecimal():
+        if not word or word[0].isdecimal():
             print(f'Warning: unrecognized "{word}" skipped.', file=sys.stderr)
             return
         from condor_actors.classads import quote

@@ -6,12 +6,14 @@ from condor_actors.patterns import late
 
 _ID = late(r"(\d+)(?:\.(-?\d+)(?:\.\d+)?)?\.?\Z")
 ALL_PROCS = -1
+MOST_DIGITS = 15
+"""Of a number: there are no jobs of larger ones, and no message holds them."""
 
 
 def parse_id(word: str) -> tuple[int, int] | None:
     """(cluster, proc) of a word, proc -1 for a whole cluster, None when it is no id."""
     found = _ID.match(word)
-    if found is None:
+    if found is None or any(len(number or "") > MOST_DIGITS for number in found.groups()):
         return None
     return int(found.group(1)), int(found.group(2)) if found.group(2) is not None else ALL_PROCS
 

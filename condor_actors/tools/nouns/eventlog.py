@@ -26,6 +26,7 @@ from condor_actors.tools.nouns.words import clock
 from condor_actors.userlog.event_facts import facts_of
 from condor_actors.userlog.reader import Event, EventReader
 from condor_actors.userlog.watch import GrowingFile
+from condor_actors.written_text import open_written
 
 _USAGE = re.compile(r"Usr (\d{1,6}) (\d\d):(\d\d):(\d\d), Sys (\d{1,6}) (\d\d):(\d\d):(\d\d)")
 HEADS = ("Job ID", "Host", "Start Time", "Evict Time", "Evictions", "Wall Time", "Good Time", "CPU Usage")
@@ -116,7 +117,7 @@ def lines_of(paths: Iterable[str]) -> dict[str, Line]:
     for path in paths:
         events = EventReader()
         try:
-            with open(path, "rb") as file:
+            with open(open_written(path), "rb") as file:
                 while data := file.read(1 << 20):
                     for event in events.feed(data):
                         _take(lines, event, events.is_xml)

@@ -19,6 +19,7 @@ from condor_actors.messages.queue import QueryJobs
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import load, schedd
 from condor_actors.tools.nouns.words import plural, size, span, tell
+from condor_actors.written_text import read_written
 
 if TYPE_CHECKING:
     from condor_actors.submit import Description, SubmitError
@@ -42,8 +43,10 @@ def submit(given: dict[str, Any]) -> int:
     from condor_actors.submit import Description, Options, SubmitError
     from condor_actors.tools.lib.submission import Submission, environment, make_logs
 
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+    try:
+        text = read_written(path)
+    except OSError as error:
+        raise ToolError(f"Could not access file: {path}: {error.strerror}") from None
     config = load("SUBMIT")
     with schedd(config) as there:
         submission = Submission(there, lambda: schedd(config), spool=False)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import attrs
 
 from condor_actors.tools.lib.command import ToolError
+from condor_actors.written_text import read_written
 
 __all__ = ["JobSetFile", "SetJob", "read_set"]
 
@@ -63,8 +64,7 @@ def read_set(path: str) -> JobSetFile:
         ToolError: something in it is wrong; says in which line.
         OSError: it cannot be read.
     """
-    with open(path, encoding="utf-8") as file:
-        return _Reader(path, file.read()).read()
+    return _Reader(path, read_written(path)).read()
 
 
 class _Reader:
@@ -161,8 +161,7 @@ class _Reader:
 
     def _file(self, path: str) -> str:
         try:
-            with open(path, encoding="utf-8") as file:
-                return file.read()
+            return read_written(path)
         except (OSError, UnicodeDecodeError) as error:
             raise self._wrong(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 

@@ -18,7 +18,6 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads, parse_expression, rank, unparse
@@ -28,6 +27,7 @@ from condor_actors.classads.language.lint import lint, lint_ad
 from condor_actors.classads.matching.explain import Clause, explain, explain_many
 from condor_actors.tools.lib.command import framed
 from condor_actors.tools.manual.described_parser import DescribedParser
+from condor_actors.written_text import read_written
 
 
 class _Refused(Exception):
@@ -40,7 +40,7 @@ def _text_of(source: str) -> str:
     if source.lstrip()[:1] in ("[", "{", "<"):
         return source
     try:
-        return Path(source).read_text(encoding="utf-8", errors="surrogateescape")
+        return read_written(source)
     except OSError as why:
         raise _Refused(f"cannot read {source}: {why.strerror}; give a file, '-' or an ad like '[ a = 1 ]'") from None
 

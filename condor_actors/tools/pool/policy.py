@@ -22,6 +22,7 @@ from condor_actors.cores.startd.policy_settings import latches_of, policy_of
 from condor_actors.cores.startd.policy_trial import Happened, Sample, Tally, Trial, why
 from condor_actors.tools.lib.command import ToolError, framed, help_of, reminder_of, senseless
 from condor_actors.tools.lib.contact import load, query
+from condor_actors.written_text import open_written
 
 OPTIONS = {"day": "", "machine": "", "ads": "", "universe": "vanilla", "vacate": "5", "for": "24h", "every": "5"}
 READINGS = ("KeyboardIdle", "ConsoleIdle", "OwnerLoad", "ScreenLocked")
@@ -91,7 +92,7 @@ def _samples(path: str) -> Iterator[Sample]:
     Raises:
         ValueError: a line is none; names file and line.
     """
-    with open(path, encoding="utf-8") as file:
+    with open(open_written(path), encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
@@ -150,7 +151,7 @@ def _now(config: Config, job: ClassAd, given: dict[str, str]) -> int:
 def _slots(config: Config, given: dict[str, str]) -> list[ClassAd]:
     if given["ads"]:
         try:
-            with open(given["ads"], encoding="utf-8", errors="surrogateescape") as file:
+            with open(open_written(given["ads"]), encoding="utf-8", errors="surrogateescape") as file:
                 return list(iter_long(file))
         except ClassAdSyntaxError as error:
             raise ValueError(f"{given['ads']}: {error}") from None

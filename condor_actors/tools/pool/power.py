@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from condor_actors.addresses import MOST_PORT, BadAddress, split_address
 from condor_actors.classads import ClassAdSyntaxError
@@ -16,6 +15,7 @@ from condor_actors.machine.power.network_cards import network_cards
 from condor_actors.machine.power.wake_on_lan import DISCARD_PORT, broadcast_of, hardware_address, send_wake
 from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
 from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.written_text import read_written
 
 FLAGS = (
     Flag("help", 1),
@@ -77,7 +77,7 @@ def _by_ads(source: str) -> Iterator[tuple[bytes, str]]:
     """The card of each machine in a file, once, and the broadcast address of its network, as far as it is known."""
     shown = "standard input" if source == "-" else source
     try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8", errors="replace")
+        text = sys.stdin.read() if source == "-" else read_written(source)
         ads = list(iter_ads(text))
     except (OSError, ClassAdSyntaxError) as error:
         why = error.strerror if isinstance(error, OSError) else error

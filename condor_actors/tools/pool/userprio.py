@@ -17,6 +17,7 @@ from condor_actors.tools.lib.command import ToolError, reminder_of, run
 from condor_actors.tools.lib.contact import NEGOTIATOR, load, negotiator, query, refused
 from condor_actors.tools.lib.flags import LIST, NO_DEBUG, Flag, Given
 from condor_actors.wire.blocking import WireError
+from condor_actors.written_text import open_written
 
 DAY_S = 86400.0
 FOR_A_WHILE = ("setceiling", "setfloor", "setfactor")
@@ -303,7 +304,7 @@ def _from_file(path: str) -> list[ClassAd]:
     from condor_actors.classads.forms.long_form import iter_long
 
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(open_written(path), encoding="utf-8", errors="surrogateescape") as file:
             return list(iter_long(file))
     except OSError as error:
         raise ToolError(f"Can't open file of userprio ads: {path}: {error.strerror}") from None

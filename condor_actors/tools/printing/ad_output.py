@@ -20,6 +20,7 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, p
 from condor_actors.classads.forms.long_form import iter_long, old_to_new
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.flags import LIST, Flag, Given
+from condor_actors.written_text import open_written
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def ads_of_file(path: str, kind: str = "ads file") -> list[ClassAd]:
     try:
         if path == "-":
             return list(iter_long(sys.stdin))
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open(open_written(path), encoding="utf-8", errors="surrogateescape") as file:
             return list(iter_long(file))
     except OSError as error:
         raise ToolError(f"Error: Can't open {kind} {path}: {error.strerror}") from None

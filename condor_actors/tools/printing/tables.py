@@ -23,6 +23,7 @@ from condor_actors import records
 from condor_actors.classads import UNDEFINED, ClassAd, is_true
 from condor_actors.tools.printing.formats import Field, Format, FormatError, shown
 from condor_actors.tools.printing.functions import FUNCTIONS, Render
+from condor_actors.written_text import read_written
 
 _WORD = re.compile(r"""\s*("[^"]*"|'[^']*'|\S+)""")
 _OPTIONS = frozenset({"AS", "WIDTH", "FIT", "TRUNCATE", "LEFT", "RIGHT", "NOPREFIX", "NOSUFFIX", "PRINTF", "PRINTAS",
@@ -83,8 +84,7 @@ class PrintTable:
             FormatError: it cannot be read, or a line makes no sense.
         """
         try:
-            with open(path, encoding="utf-8") as file:
-                return cls.parse(file.read(), path)
+            return cls.parse(read_written(path), path)
         except OSError as error:
             raise FormatError(f"cannot execute print-format file {path}: {error.strerror}") from None
         except UnicodeDecodeError:

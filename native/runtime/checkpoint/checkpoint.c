@@ -62,8 +62,10 @@ static void write_alone(struct thread *self) REQUIRES(one_thread);
 static void write_alone(struct thread *self)
 {
     long failed = describe_files(self), count = 0;
-    if (failed)
+    if (failed) {
+        tell_starter(CONTROL_REFUSED, -failed);
         return;
+    }
     struct request begin = {.call = OP_IMAGE_BEGIN, .arguments = {(int64_t)base_generation}};
     failed = ask(self, &begin, NULL, 0, NULL, 0, NULL);
     if (failed < 0) {

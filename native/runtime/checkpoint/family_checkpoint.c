@@ -108,6 +108,8 @@ static long write_as_first(struct thread *self, struct image_room *m, long mappi
     REQUIRES(one_thread, passed_fd_lock);
 static long write_as_first(struct thread *self, struct image_room *m, long mappings, long failed)
 {
+    if (failed)
+        tell_starter(CONTROL_REFUSED, -failed);
     long begun = failed ? failed : begin_file(self);
     long base = place_part(self, m, begun < 0 ? begun : (long)m->writer.end, true);
     if (begun < 0)
