@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.object_store import object_store
-from tests.pool_fixture import PersonalPool, fresh_folder, until
+from tests.pool_fixture import PersonalPool, ToolFailed, fresh_folder, until
 
 STORE = r"""#!/bin/sh
 # Files below a folder, by store://PATH; one that says "down" is out of order.
@@ -65,7 +65,8 @@ def pool() -> Iterator[PersonalPool]:
         mapfile.write_text(f"* store://kept/ cleanup_locally_mounted_checkpoint,-prefix,store://,-path,{shelf}\n"
                            "* store:// no_such_program\n")
         made = PersonalPool(folder, slots=1, config=f"FILETRANSFER_PLUGINS = {plugin}\n"
-                                                    f"CHECKPOINT_DESTINATION_MAPFILE = {mapfile}\n")
+                                                    f"CHECKPOINT_DESTINATION_MAPFILE = {mapfile}\n"
+                                                    "use POLICY : OnlyRegisteredCheckpointDestinations\n")
         until(lambda: "store" in made.run("condor_status", "-af", "HasFileTransferPluginMethods"), "the plugin")
         yield made
         made.stop()
@@ -188,6 +189,15 @@ def test_a_killed_shadow_host_and_a_removed_job_leave_nothing(pool: PersonalPool
     pool.run("condor_rm", str(cluster))
     until(lambda: not folders(pool, "killed") or None, "the destination to be empty")
     until(lambda: not lists(pool) or None, "the lists to go")
+
+
+@pytest.mark.parametrize("where", ["https://nowhere.example/folder", "stored://kept/x", "s3://nowhere.example/b"])
+def test_a_destination_that_nothing_is_registered_for_is_refused(pool: PersonalPool, where: str) -> None:
+    """``use POLICY : OnlyRegisteredCheckpointDestinations``."""
+    with pytest.raises(ToolFailed, match="no line of CHECKPOINT_DESTINATION_MAPFILE is for"):
+        pool.submit("executable = /bin/true\ntransfer_executable = false\ncheckpoint_exit_code = 85\n"
+                    f"transfer_checkpoint_files = state\ncheckpoint_destination = {where}\nlog = refused.log\nqueue\n")
+    assert not (pool.work / "refused.log").exists() or "000 (" not in (pool.work / "refused.log").read_text()
 
 
 def test_checkpoints_in_an_object_store(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def _answer(given: Sequence[Given]) -> int:
 
 
 def _problem(values: dict[str, str], machines: list[str]) -> str:
-    if len(machines) != 1:
+    if len(machines) != 1 or not machines[0].strip():
         return "must specify one target machine"
     if "cancel" in values:
         for name in ("check", "start", "reason"):

@@ -143,6 +143,8 @@ def _understand(given: Sequence[Given]) -> _Wanted:
         if not item.name:
             _operand(wanted, value)
         elif item.name == "constraint":
+            if not value.strip():
+                raise SystemExit(_say("-constraint is empty, which all jobs would match; -all is the word for these"))
             wanted.constraints.append(value)
         elif item.name == "all":
             wanted.is_all = True

@@ -25,7 +25,7 @@ from condor_actors.tools.lib.command import ToolError, operands_of, reminder_of,
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
 from condor_actors.tools.lib.flags import Flag, Given
-from condor_actors.tools.pool.tokens import ASKED, COMMON, TOKENS, asked_levels, asked_life, keep, of_tokens
+from condor_actors.tools.pool.tokens import ASKED, COMMON, TOKENS, asked_levels, asked_life, keep, no_words, of_tokens
 from condor_actors.wire.blocking import connect_tls
 from condor_actors.wire.frames import TOKEN_REQUEST_LINE
 from condor_actors.wire.idtokens.bearer import TokenCredentials
@@ -63,6 +63,7 @@ def auto_approve() -> int:
 
 
 def _request(given: Sequence[Given]) -> int:
+    no_words(given, "condor_token_request")
     values, config = values_of(given), load()
     identity = values.get("identity") or f"condor@{config.needed_text('TRUST_DOMAIN')}"
     host = values.get("pool") or next(iter(config.list_of("COLLECTOR_HOST")), "")
@@ -116,6 +117,7 @@ def _fields(each: TokenRequest) -> dict[str, str]:
 
 
 def _list(given: Sequence[Given]) -> int:
+    no_words(given, "condor_token_request_list")
     values = values_of(given)
     client, requests = _waiting(values)
     client.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from condor_actors.messages.tokens import FetchToken, RevokeTokens, TokenIssued
-from condor_actors.tools.lib.command import ToolError, Words, operands_of, reminder_of, run, values_of
+from condor_actors.tools.lib.command import ToolError, Words, operands_of, reminder_of, run, senseless, values_of
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
@@ -126,7 +126,18 @@ def _create(given: Sequence[Given]) -> int:
     return 0
 
 
+def no_words(given: Sequence[Given], name: str) -> None:
+    """Refuse words that would have no effect.
+
+    Raises:
+        ToolError: there are some.
+    """
+    if operands_of(given):
+        raise ToolError(senseless(name))
+
+
 def _fetch(given: Sequence[Given]) -> int:
+    no_words(given, "condor_token_fetch")
     values, config = values_of(given), load()
     _, client = line_to(config, values, "collector")
     with client:
@@ -138,6 +149,7 @@ def _fetch(given: Sequence[Given]) -> int:
 
 
 def _list(given: Sequence[Given]) -> int:
+    no_words(given, "condor_token_list")
     values, config = values_of(given), load()
     tokens, problems = own_tokens(config, Path(values["dir"]) if "dir" in values else None)
     for place, token in tokens.items():

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from condor_actors.tools.admin import drain
 from condor_actors.tools.lib import job_actions
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.flags import Given
 from condor_actors.tools.lib.job_ids import parse_id
+from condor_actors.tools.pool import token_requests, tokens
 from condor_actors.tools.printing.ad_output import ads_of_file
 from condor_actors.written_text import open_written
 
@@ -23,6 +27,25 @@ def test_what_is_no_job_is_none(word: str, capsys: pytest.CaptureFixture[str]) -
     if not word or word[0].isdecimal():
         assert "unrecognized" in capsys.readouterr().err
         assert not wanted.terms
+
+
+def test_an_empty_constraint_is_no_word_for_all_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    """``condor_rm -constraint "$WHICH"`` with a variable that is not set removed the whole queue."""
+    for empty in ("", "  "):
+        with pytest.raises(SystemExit):
+            job_actions._understand([Given("constraint", (empty,))])
+        assert "-all is the word" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("main", "words"), [
+    (drain.main, [""]), (tokens.fetch, ["word"]), (tokens.list_tokens, ["word"]), (token_requests.request, ["word"]),
+    (token_requests.list_requests, ["word"])])
+def test_words_without_a_meaning_are_refused(main: Callable[[], int], words: list[str],
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty name passed for this machine; others had no effect."""
+    monkeypatch.setenv("CONDOR_CONFIG", "ONLY_ENV")
+    monkeypatch.setattr(sys, "argv", ["tool", *words])
+    assert main() != 0
 
 
 @pytest.mark.parametrize(("name", "why"), [
