@@ -32,7 +32,8 @@ from tests.harness.root_helper import POOL, status_of
 from tests.harness.root_pool import CONFIG
 from tests.harness.standard_jobs import NEED_RUNTIME, Job
 from tests.integration.masters import MailServer
-from tests.pool_fixture import ToolFailed, until
+from tests.integration.test_checkpoint_destination import STEPS, STORE
+from tests.pool_fixture import ToolFailed, fresh_folder, until
 from tests.security.local_users import NEED_USERS, Person, a_person
 
 pytestmark = [*NEED_NAMESPACES, *NEED_USERS, *NEED_RUNTIME]
@@ -110,6 +111,7 @@ class Dropped:
     execute: Machine
     alice: Hers
     mails: MailServer
+    shelf: Path
 
 
 def in_namespace(machine: Machine, make: Any) -> Any:
@@ -139,7 +141,10 @@ def issuer_key(machine: Machine) -> Path:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Dropped]:
-    with a_wire() as wire, a_person(f"ca{os.urandom(3).hex()}", wire.folder) as alice:
+    with a_wire() as wire, a_person(f"ca{os.urandom(3).hex()}", wire.folder) as alice, fresh_folder() as shelf:
+        os.chown(shelf, alice.uid, alice.gid)
+        registered = wire.folder / "destinations"
+        registered.write_text(f"* store://kept/ cleanup_locally_mounted_checkpoint,-prefix,store://,-path,{shelf}\n")
         manager = wire.manager(config=f"{CONFIG}DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR CKPT_SERVER\n"
                                       f"CKPT_SERVER_PORT = {CKPT_PORT}\n")
         submit = wire.machine("submit")
@@ -147,6 +152,7 @@ def pool() -> Iterator[Dropped]:
         (submit.dir / "config.d" / "zz.config").write_text(
             f"{CONFIG}CKPT_SERVER_HOST = {manager.address}:{CKPT_PORT}\nSMTP_SERVER = 127.0.0.1:{mails.port}\n"
             "MAIL_FROM = condor@example.org\nDAEMON_LIST = $(DAEMON_LIST) CREDD\n"
+            f"CHECKPOINT_DESTINATION_MAPFILE = {registered}\n"
             f"LOCAL_CREDMON_PROVIDER_NAMES = scitokens\nLOCAL_CREDMON_PRIVATE_KEY = {issuer_key(submit)}\n"
             "LOCAL_CREDMON_TOKEN_LIFETIME = 4\n")
         submit.run("condor_pool", "join", manager.run("condor_pool", "token", "--roles", "master,schedd").strip())
@@ -155,7 +161,7 @@ def pool() -> Iterator[Dropped]:
         until(lambda: "execute.trio" in manager.run("condor_status", "-af", "Machine"), "the execute machine")
         until((submit.dir / "run" / "schedd.address").exists, "the schedd to listen")
         until((execute.dir / "run" / "starter-host.address").exists, "the starter host to listen")
-        yield Dropped(manager, submit, execute, Hers(submit, alice), mails)
+        yield Dropped(manager, submit, execute, Hers(submit, alice), mails, shelf)
         mails.close()
 
 
@@ -301,6 +307,25 @@ def test_transfer_plugins_work_as_her_account_in_a_folder_that_is_the_pools_agai
     assert (folder / "plain.out").read_text() == said
     alice.run("condor_rm", clusters["out"], clusters["plain-spool"])
     until(lambda: not pool.execute.scratch(), "nothing of them is left on the machine")
+
+
+def test_checkpoints_at_a_destination_are_her_accounts_and_go_with_the_job(pool: Dropped) -> None:
+    """A starter host and a shadow host without root: what is sent, fetched and removed there is by her account."""
+    alice = pool.alice
+    alice.write("kept/store", STORE.replace("SHELF", str(pool.shelf)), 0o755)
+    alice.write("kept/steps.sh", STEPS, 0o755)
+    alice.write("kept/steps.sub", "executable = steps.sh\narguments = gate\ncheckpoint_exit_code = 85\n"
+                "should_transfer_files = YES\ntransfer_plugins = store = store\ntransfer_checkpoint_files = state\n"
+                "output = steps.out\nlog = steps.log\ntransfer_output_files = state/step\n"
+                "checkpoint_destination = store://kept/steps\nqueue\n")
+    told = alice.run("condor_submit", "steps.sub", cwd=alice.work / "kept")
+    cluster = told.rsplit("cluster ", 1)[1].strip().rstrip(".")
+    places = until(lambda: [path.parent for path in pool.shelf.glob("kept/steps/*/*/state/step")
+                            if path.read_text() == "2\n"], "the second checkpoint")
+    assert {path.stat().st_uid for path in pool.shelf.rglob("*")} == {alice.person.uid}
+    alice.run("condor_rm", cluster)
+    until(lambda: not any(place.exists() for place in places), "they are removed")
+    assert not [path for path in pool.shelf.rglob("*") if path.is_file()]
 
 
 def test_an_image_of_a_registry_is_fetched_by_her_account_and_nothing_of_one_that_is_broken_off_is_left(
