@@ -31,6 +31,7 @@ from condor_actors.cores.startd.startd_events import (
     StarterDied,
 )
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser
+from condor_actors.daemons.fetched_work.fetcher import Fetcher
 from condor_actors.daemons.measures import Measure, counted
 from condor_actors.daemons.run_questions import RunQuestions
 from condor_actors.daemons.site_programs import SiteHost, site_edge
@@ -72,7 +73,7 @@ class Startd:
     Attributes:
         system, name: of every daemon.
         claims: the claim file; readings: the host; starters: the starter host's process.
-        power: puts the machine to sleep.
+        power: puts the machine to sleep; fetcher: fetches work.
         history: answers questions about runs that have ended here.
         last_hello: the living starter host's introduction, idleness: what sensors have said, both for a rebuilt actor.
         resting: fires when the last claim is over, while the startd stops.
@@ -126,6 +127,7 @@ class Startd:
         self._slot_settings = slot_settings(config)
         self._made: tuple[Any, ClassAd] = (None, ClassAd())
         self.site = SiteHost(config, "STARTD_CRON", self.system, "startd", site_edge(config, world), self._site_facts)
+        self.fetcher = Fetcher(self)
 
     # ---- Daemon
 
@@ -138,6 +140,7 @@ class Startd:
         self._probe.start()
         self._ask_plugins()
         self.site.start()
+        self.fetcher.start()
 
     def _ask_plugins(self) -> None:
         """By which URLs files are transferred is known when the plugins have answered."""
@@ -187,6 +190,7 @@ class Startd:
         resting, self.resting = self.resting, Deferred()
         self._probe.stop()
         self.site.programs.close()
+        self.fetcher.programs.close()
         self.power.close()
         if self._starter_pid:
             self.starters.stop(self._starter_pid, fast=False)
@@ -196,7 +200,7 @@ class Startd:
 
     def reconfigure(self, config: Config) -> None:
         """Take the policy, times and attributes; slots and resources need a restart."""
-        settings, site = slot_settings(config), self.site.read(config)
+        settings, site, fetch = slot_settings(config), self.site.read(config), self.fetcher.read(config)
         self.config = self.history.config = config
         self._slot_settings = settings
         if self._containers:
@@ -205,6 +209,7 @@ class Startd:
         self.poll_s = config.seconds("POLLING_INTERVAL")
         self.system.tell(Address("", "startd"), NewSlotSettings(settings))
         self.site.reconfigure(site)
+        self.fetcher.reconfigure(fetch)
 
     def measures(self) -> tuple[Measure, ...]:
         """Slots by state and activity."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from condor_actors.config.parameter import path, seconds, text
+from condor_actors.config.parameter import expression, path, seconds, text
 
 __all__ = ["ROWS"]
 
 STARTER = "STARTER"
+STARTD = "STARTD"
 
 ROWS = (
     text("STARTER_JOB_HOOK_KEYWORD", None, "The keyword of the hooks of every job, whatever the job says.",
@@ -24,4 +25,14 @@ ROWS = (
          read_by=STARTER),
     seconds("<KEYWORD>_HOOK_JOB_EXIT_TIMEOUT", None, "How long that program may take; 30 by default.", low=1,
             read_by=STARTER),
+    text("STARTD_JOB_HOOK_KEYWORD", None, "The keyword of the hooks by which all slots fetch work.", read_by=STARTD),
+    text("SLOT<N>_JOB_HOOK_KEYWORD", None, "The keyword of the hooks by which that slot fetches work.", read_by=STARTD),
+    path("<KEYWORD>_HOOK_FETCH_WORK", None, "Prints a job for a slot that is free, or nothing.", change="live",
+         read_by=STARTD),
+    path("<KEYWORD>_HOOK_REPLY_FETCH", None, "Is told whether a fetched job was taken: accept or reject.",
+         change="live", read_by=STARTD),
+    path("<KEYWORD>_HOOK_EVICT_CLAIM", None, "Is told of a fetched job that does not end by itself.", change="live",
+         read_by=STARTD),
+    expression("FETCHWORKDELAY", None, "How many seconds after a slot has fetched work it may again, about the slot's "
+               "ad; 300 where this is no number.", read_by=STARTD),
 )

@@ -24,6 +24,7 @@ from twisted.python.failure import Failure
 from condor_actors.actors import Actor, ChildDown
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.cores.devices.slot_devices import SlotDevices, devices_of
+from condor_actors.cores.fetched_work.fetched_job import is_fetched
 from condor_actors.cores.rights import is_shadow_of
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.starter import job_run as jr
@@ -361,7 +362,10 @@ class StarterHost(Actor):
         claim = self.claims.get(message.claim_id)
         if claim is None or not matches(claim.secret, message.secret):
             return refuse("denied", "no such claim is open here")
-        if not is_shadow_of(delivery.identity, claim.owner, claim.hosts):
+        if is_fetched(claim.owner):
+            if delivery.sender.node != self.edges.startd.node:
+                return refuse("denied", "the claim is for a job that this machine's startd has fetched")
+        elif not is_shadow_of(delivery.identity, claim.owner, claim.hosts):
             return refuse("denied", f"the claim is {claim.owner}'s, and {delivery.identity.name} is no shadow of hers "
                                     "on the machine of the schedd that asked for it")
         if claim.closing or self.edges.at_rest is not None:
@@ -394,7 +398,8 @@ class StarterHost(Actor):
         held = self.edges.runs.get(message.run_id)
         if held is None:
             return refuse("not-found", f"run {message.run_id} is not here")
-        if not matches(held.secret, message.secret) or not held.may_be_told_by(delivery.identity):
+        if not matches(held.secret, message.secret) or not held.may_be_told_by(
+                delivery.identity, delivery.sender.node):
             return refuse("denied", "that is not the claim of this run")
         return self.context.tell(_starter(message.run_id), ShadowAsks(delivery))
 

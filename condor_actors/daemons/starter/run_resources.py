@@ -14,6 +14,7 @@ import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
+from condor_actors.cores.fetched_work.fetched_job import is_fetched
 from condor_actors.cores.rights import is_shadow_of
 from condor_actors.machine.containers.image_store import Image
 from condor_actors.machine.run.run_processes import RunProcesses
@@ -75,8 +76,15 @@ class RunResources:
         blobs: OwnedBlobs = self.edges.store.of(f"{self.owner} {' '.join(sorted(self.hosts))}")
         return blobs
 
-    def may_be_told_by(self, identity: Identity) -> bool:
-        """Tell whether the peer may say something about the run: this process, or a shadow of its owner."""
+    def may_be_told_by(self, identity: Identity, node: str) -> bool:
+        """Tell whether the peer may say something about the run: this process, or a shadow of its owner; of a fetched
+        job its machine's startd.
+
+        Args:
+            identity, node: of the peer.
+        """
+        if is_fetched(self.owner):
+            return identity.method == "self" or node == self.edges.startd.node
         return identity.method == "self" or is_shadow_of(identity, self.owner, self.hosts)
 
     def grant(self) -> Grant | None:

@@ -157,7 +157,7 @@ class Starter(Actor):
     def receive(self, delivery: Delivery) -> None:
         """A message of the shadow or the starter host, a timer, a question about the sandbox."""
         message = delivery.message
-        if not self.held.may_be_told_by(delivery.identity):
+        if not self.held.may_be_told_by(delivery.identity, delivery.sender.node):
             self.context.log.warn("{who} is no shadow of {owner}: {kind} refused", who=delivery.identity.name,
                                   owner=self.held.owner, kind=type(message).__name__)
             self.context.reply(delivery, Refused(code="denied", text=f"run {self.run_id} is not yours"))

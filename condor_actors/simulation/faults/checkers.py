@@ -43,6 +43,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.fetched_work.fetched_job import is_fetched
 from condor_actors.cores.schedd import queue_operations as q
 from condor_actors.cores.schedd.gangs.gang import gang_of
 from condor_actors.cores.schedd.schedd_core import ScheddCore
@@ -268,7 +269,8 @@ class Checkers:
             if held is None:
                 continue
             owner = held.record.submitter
-            if owner.partition("@")[0] not in self._pool.users.uids or slot.ad.get_str("RemoteOwner", owner) != owner:
+            known = is_fetched(owner) or owner.partition("@")[0] in self._pool.users.uids
+            if not known or slot.ad.get_str("RemoteOwner", owner) != owner:
                 self._pool.violate(f"{machine.name}: the claim {held.claim_id} is nobody's: {owner!r}, its ad says "
                                    f"{slot.ad.get_str('RemoteOwner')!r}")
             late_s = now_s - held.renewed_s - held.record.lease_s

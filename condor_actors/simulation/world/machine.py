@@ -42,6 +42,7 @@ class SimulatedMachine:
         jobs: programs of the pool's jobs, by pid.
         scratch: sandboxes: path to files.
         last_input_s: when the owner touched something last, simulated seconds.
+        fetched: how many jobs its hooks have fetched; told: which hooks were run, and with which arguments.
         owner_load: what the owner's own programs use.
         offset_s: how wrong the wall clock is; bad: no program starts.
         is_asleep: whether it sleeps; slept_s: for how long in all, up to when it woke last.
@@ -62,6 +63,8 @@ class SimulatedMachine:
         self.jobs: dict[int, JobProcess] = {}
         self.scratch: dict[str, dict[str, bytes]] = {}
         self.last_input_s = -1e9
+        self.fetched = 0
+        self.told: list[tuple[str, tuple[str, ...]]] = []
         self.owner_load = 0.0
         self.touched: list[Callable[[], None]] = []
         self.disturbances = 0

@@ -2,11 +2,14 @@
 
 Theory: the arguments say what a program does, as with jobs: ``run_s`` seconds after its start it has printed its lines
 and ends, with the status ``exit``; ``stubborn=1``: SIGTERM does not impress it; ``noise=1``: what it prints is broken
-at random.  It dies with the process that has started it, as the launcher of a real one sees to.
+at random.  A hook that fetches work prints a job while there are any left of the ``jobs`` that its path says
+(``/site/jobs=3,cpu_s=60``), each of which has a number of its own.  A program dies with the process that has started
+it, as the launcher of a real one sees to.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["SimulatedSitePrograms"]
 
 KILLED, TERMINATED = -9, -15
+FETCHED_FROM = 1_000_000
+"""The first number of a fetched job's cluster."""
 
 
 class SimulatedSitePrograms:
@@ -42,7 +47,11 @@ class SimulatedSitePrograms:
         if twice:
             pool.violations.append(f"{self._process.title} runs the program {program.name} twice at once")
         begun = self.living[run] = _Run(program.name, stubborn=bool(does.get("stubborn")))
-        text = f"Run = {run}\nSaid = \"{program.name}\"\n- update:true\n".encode()
+        if "_HOOK_" in program.name:
+            text = self._fetched(program) if "HOOK_FETCH_WORK" in program.name else b""
+            self._machine.told.append((program.name.partition(" ")[0], program.arguments))
+        else:
+            text = f"Run = {run}\nSaid = \"{program.name}\"\n- update:true\n".encode()
         if does.get("noise"):
             random = self._process.random
             text = bytes(byte if random.random() < 0.9 else random.randrange(256) for byte in text)
@@ -59,6 +68,16 @@ class SimulatedSitePrograms:
 
         begun.end = ended
         begun.call = self._process.clock.callLater(does.get("run_s", 1.0), finished)
+
+    def _fetched(self, program: SiteProgram) -> bytes:
+        """A job, or nothing."""
+        does, machine = program_of(posixpath.basename(program.executable).split(",")), self._machine
+        if machine.fetched >= does.get("jobs", 0):
+            return b""
+        machine.fetched += 1
+        cluster = FETCHED_FROM + 1000 * list(machine.pool.machines.values()).index(machine) + machine.fetched
+        words = f"cpu_s={does.get('cpu_s', 60.0):g}"
+        return f'Cmd = "/site/job"\nArguments = "{words}"\nClusterId = {cluster}\n'.encode()
 
     def stop(self, run: int, *, fast: bool) -> None:
         """SIGTERM or SIGKILL."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads, requirements_hold
+from condor_actors.cores.fetched_work.fetched_job import is_fetched
 from condor_actors.cores.flocking import foreign_job
 from condor_actors.cores.rights import hosts_of
 from condor_actors.cores.secrets import matches
@@ -123,6 +124,8 @@ class ClaimGranting:
             return self._decline(event, "there is no such slot")
         if not event.identity.is_local and "schedd" not in event.identity.roles:
             return self._decline(event, f"{event.identity.name} of {event.identity.host} is no schedd")
+        if is_fetched(request.owner) and event.identity.method != "self":
+            return self._decline(event, "work is fetched by this machine alone")
         if not matches(slot.capability, request.capability):
             return self._decline(event, "the match is out of date")
         if not self._starter.is_up:
