@@ -119,7 +119,7 @@ def test_one_that_is_driven_out_is_told_of(site: tuple[PersonalPool, Site]) -> N
     place.lay("long-one", f"touch {place.place}/begun; exec sleep 1000")
     until((place.place / "begun").exists, "it runs")
     assert "fetched:SITE" in pool.run("condor_status", "-af", "RemoteOwner")
-    pool.run("condor_vacate", "-fast")
+    pool.run("condor_vacate")
     (text,) = until(lambda: place.told("evict", "long-one"), "the hook about that")
     assert "\n-----\n" in text
     until(lambda: place.told("exit", "long-one"), "the hook at its end")

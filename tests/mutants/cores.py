@@ -19,6 +19,30 @@ STARTD: tuple[Mutation, ...] = (
         why="a job's owner decides how long the owner of the machine waits for it to leave",
         killed_by=("tests/unit/cores/starter/test_job_run.py::test_neither_the_job_nor_the_machine_is_waited_for_longer_than_the_other_allows",)),
     Mutation(
+        "fetched-jobs-choose-their-account", "condor_actors/cores/fetched_work/fetched_job.py",
+        '"JobUniverse": int(Universe.VANILLA), "HookKeyword": keyword,\n        "RunAsOwner": False,',
+        '"JobUniverse": int(Universe.VANILLA), "HookKeyword": keyword,\n        ',
+        why="what a site's program prints comes from anywhere, and would say as whom it runs",
+        killed_by=("tests/unit/cores/fetched_work/test_fetched_job.py::test_a_job_has_no_account_and_no_home_of_its_own",)),
+    Mutation(
+        "any-schedd-fetches", "condor_actors/cores/startd/claims/claim_granting.py",
+        'if is_fetched(request.owner) and event.identity.method != "self":',
+        'if is_fetched(request.owner) and event.identity.realm:',
+        why="a schedd gets claims that no user answers for",
+        killed_by=("tests/unit/cores/startd/test_claims.py::test_nobody_but_this_process_asks_for_fetched_work",)),
+    Mutation(
+        "fetched-runs-begin-again", "condor_actors/cores/fetched_work/fetched_run.py",
+        "        self._asks = claim.is_known\n",
+        "        self._asks = False\n",
+        why="a job that has ended while its startd was dead is run once more",
+        killed_by=("tests/unit/cores/fetched_work/test_fetched_run.py::test_a_run_that_another_startd_began_is_looked_for_and_not_begun_again",)),
+    Mutation(
+        "benchmarks-beside-jobs", "condor_actors/cores/site_programs/schedule.py",
+        '    "demand over": (_NONE_RUNS, SiteSchedule._withdraw, SiteSchedule._end_demanded, SiteSchedule._not_again),',
+        '    "demand over": (_NONE_RUNS, SiteSchedule._withdraw, ignore("it ends"), SiteSchedule._not_again),',
+        why="a benchmark of the site takes the processor of the job that has come",
+        killed_by=("tests/unit/cores/site_programs/test_schedule.py::test_programs_on_demand_end_when_the_machine_is_wanted",)),
+    Mutation(
         "two-claims-at-one-slot", "condor_actors/cores/startd/claims/claim_granting.py",
         "        elif not slot.machine.claimable:\n            return self._displace(event, slot, job)\n",
         "",

@@ -18,6 +18,7 @@ from cryptography import x509
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.cores.cron_schedule import CRON_FIELDS, BadCron, cron_line, next_time_s
+from condor_actors.cores.fetched_work.fetched_job import BadFetchedJob, read_fetched, run_of
 from condor_actors.cores.registry_logins import BadLogins, login_for
 from condor_actors.cores.starter.run_spec import BadJob, read_spec
 from condor_actors.cores.transfer_plugins import BadPlugin, Plugin, failure_of, job_plugins, plugin_facts
@@ -177,7 +178,26 @@ BARE_JOB = (b'Cmd = "x"\nArgs = "a b"\nEnv = "A=1;B=2"\nJobMountUnderScratch = "
 LOGINS = json.dumps({"auths": {"registry.example": {"auth": "YTpi"}, "https://index.docker.io/v1/": {
     "identitytoken": "abc", "username": "u"}}, "credHelpers": {"x.example": "pass"}, "credsStore": "y"}).encode()
 
+def fetched_job(data: bytes) -> None:
+    """A job that a program of the site has fetched: it chooses no account and no keyword, and can be run or not."""
+    job = read_fetched(data, "SITE", 7)
+    if job is None:
+        return
+    assert job["HookKeyword"] == "SITE"
+    assert job["RunAsOwner"] is False
+    assert "Owner" not in job
+    assert "User" not in job
+    assert run_of(job).endswith("#7@fetched-work")
+    again = ClassAd.from_bytes(job.to_bytes())
+    assert run_of(again) == run_of(job)
+    with contextlib.suppress(BadJob):
+        read_spec(again)
+
+
 OF_RUNS: dict[str, tuple[Any, ...]] = {
+    "fetched_job": (lambda: [b'Cmd = "/bin/true"\nOwner = "root"\nClusterId = 3\n', b'Cmd = "x"\nIwd = "/srv"\n',
+                             b'Cmd = "/x"\nTransferInput = "a"\nRequirements = Memory > 3 && (Cpus == 1)\n', b"\n"],
+                    fetched_job, (BadFetchedJob,)),
     "sif_image": (lambda: [sif(b"a definition", PLAIN_SQUASHFS), PLAIN_SQUASHFS, SQUASHFS], sif_image,
                   (BadImage, OSError)),
     "plugin_said": (lambda: [PLUGIN, b'[ TransferUrl = "box://c"; TransferSuccess = true ]\n[ TransferError = "x" ]\n',

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import attrs
+
 from condor_actors.cores.fetched_work.fetched_run import TABLE, FetchedClaim, FetchedRun, State, TellOver
+from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.effects import Answer, Ask, Reply, Send
 from condor_actors.messages.claim import ClaimRevoked, ClaimsRenewed, ReleaseClaim, RenewClaims
-from condor_actors.messages.envelope import Address, AskFailed, Done, Refused, TimerFired
+from condor_actors.messages.envelope import SELF, Address, AskFailed, Done, Identity, Refused, TimerFired
 from condor_actors.messages.run import (
     ActivateClaim,
     Activated,
@@ -124,3 +128,17 @@ def test_the_end_of_a_claim_that_is_not_told_is_waited_for_a_while() -> None:
 
 def test_the_table_is_total() -> None:
     assert len(TABLE) == len({key for _, key in TABLE}) * len(State)
+
+
+def test_a_starter_believes_its_startd_alone_about_a_fetched_job() -> None:
+    edges: Any = SimpleNamespace(startd=Address("unix:/run/startd.sock", "startd"))
+    fetched = RunResources(edges=edges, run_id=RUN, claim_id="c", secret="s", owner="fetched:SITE@dom", hosts=("h",),
+                           shadow=Address("", ""))
+    shadow = Identity(name="shadow:fetched:SITE@h", host="h", method="tls", roles=frozenset({"shadow"}))
+    root = Identity(name="root@h", host="h", method="local", uid=0)
+    assert fetched.may_be_told_by(SELF, "")
+    assert fetched.may_be_told_by(root, "unix:/run/startd.sock")
+    assert not fetched.may_be_told_by(root, "local:7")
+    assert not fetched.may_be_told_by(shadow, "<h:1>")
+    others = attrs.evolve(fetched, owner="alice@dom")
+    assert not others.may_be_told_by(root, "unix:/run/startd.sock"), "the startd does not speak for users' jobs"

@@ -21,9 +21,10 @@ from condor_actors.messages.claim import (
     DeclineMatch,
     ReleaseClaim,
     RenewClaims,
+    RequestClaim,
     StarterHostHello,
 )
-from condor_actors.messages.envelope import Address, AskFailed, Done, TimerFired
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Identity, TimerFired
 from condor_actors.messages.negotiate import MatchNotice
 from tests.unit.cores.startd.startd_bench import JOB, NODE, SCHEDD, STARTER, Startd
 
@@ -334,3 +335,17 @@ def test_numbers_of_claims_that_the_store_had_are_taken() -> None:
         first.claim()
     again = Startd(records=(first.slot("slot1_2").claim.record,))
     assert [again.claim().slot_name for _ in range(3)] == ["slot1_1@h", "slot1_3@h", "slot1_4@h"]
+
+
+@pytest.mark.parametrize("identity", [
+    Identity(name="condor@pool", host="q", method="tls", roles=frozenset({"schedd"})),
+    Identity(name="alice@h", method="local", uid=1001)])
+def test_nobody_but_this_process_asks_for_fetched_work(identity: Identity) -> None:
+    startd = Startd(types={1: "cpus=1"}, counts={1: 1})
+    request = RequestClaim(slot_name="slot1@h", capability=startd.slot().capability, job_ad=JOB.encode(),
+                           owner="fetched:SITE@x", submitter="fetched:SITE@x", schedd_name="fetched-work")
+    startd.tell(Delivery(message=request, sender=SCHEDD, message_id="m", identity=identity))
+    assert [reply.reason for reply in startd.replies()] == ["work is fetched by this machine alone"]
+    startd.hear(request)
+    startd.opened()
+    assert isinstance(startd.replies()[0], ClaimGranted)
