@@ -12,8 +12,10 @@ from collections.abc import Collection
 from condor_actors.addresses import BadAddress, split_address
 from condor_actors.messages.envelope import Identity
 
-__all__ = ["host_of", "hosts_of", "is_central_manager", "is_person", "is_shadow_of", "is_super_user", "is_user",
-           "speaks_for_node"]
+__all__ = [
+    "FETCHED", "host_of", "hosts_of", "is_central_manager", "is_fetched", "is_person", "is_shadow_of",
+    "is_super_user", "is_user", "speaks_for_node"
+]
 
 USER_ROLE = "user"
 SHADOW_ROLE = "shadow"
@@ -64,6 +66,15 @@ def hosts_of(identity: Identity) -> tuple[str, ...]:
     if identity.is_local:
         return ()
     return tuple(sorted(identity.hosts or {identity.host.lower()}))
+
+
+FETCHED = "fetched:"
+"""How the owners of claims for work begin that a machine fetches by itself; no account's name has a colon."""
+
+
+def is_fetched(owner: str) -> bool:
+    """Whether a claim is for fetched work, by its owner."""
+    return owner.startswith(FETCHED)
 
 
 def is_shadow_of(identity: Identity, owner: str, hosts: Collection[str]) -> bool:

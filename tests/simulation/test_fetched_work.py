@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from condor_actors.cores.fetched_work.fetched_job import is_fetched
+from condor_actors.cores.rights import is_fetched
 from condor_actors.daemons.fetched_work.fetcher import Fetcher
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.simulation.faults.chance import DESKTOP, QUICK

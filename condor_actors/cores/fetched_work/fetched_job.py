@@ -13,12 +13,11 @@ from __future__ import annotations
 import re
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, parse_long_expression
+from condor_actors.cores.rights import FETCHED
 from condor_actors.messages.codes import Universe
 
-__all__ = ["BadFetchedJob", "FETCHED", "MOST_BYTES", "RUN", "is_fetched", "read_fetched", "run_of", "texts_of"]
+__all__ = ["BadFetchedJob", "MOST_BYTES", "owner_of", "read_fetched", "run_of", "texts_of"]
 
-FETCHED = "fetched:"
-"""How the owners of claims for fetched work begin; no account's name has a colon."""
 RUN = "FetchedRun"
 """The attribute of such a job that names its run, by which a startd that is started again finds it."""
 MOST_BYTES = 64 * 1024
@@ -42,11 +41,6 @@ OWN_ACCOUNT = ("Owner", "User", "NTDomain", "AcctGroup", "AcctGroupUser", "Accou
 
 class BadFetchedJob(ValueError):
     """What was printed is no job that can be run here; its text says why."""
-
-
-def is_fetched(owner: str) -> bool:
-    """Whether a claim is for fetched work, by its owner."""
-    return owner.startswith(FETCHED)
 
 
 def owner_of(keyword: str, domain: str) -> str:

@@ -23,6 +23,7 @@ from typing import Any, Final
 import attrs
 
 from condor_actors.classads import ClassAd, Expr
+from condor_actors.config.settings import setting
 from condor_actors.cores.fetched_work.fetched_job import BadFetchedJob, owner_of, read_fetched, texts_of
 from condor_actors.cores.state_table import ignore, total_table
 from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, SetTimer
@@ -81,7 +82,7 @@ class FetchSettings:
     keyword: str = ""
     keywords: Mapping[int, str] = attrs.field(factory=dict)
     delay: Expr | None = None
-    poll_s: float = 5.0
+    poll_s: float = setting("POLLING_INTERVAL")
     domain: str = ""
 
     def of_slot(self, number: int) -> FetchHooks | None:

@@ -17,7 +17,7 @@ import attrs
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
-from condor_actors.cores.fetched_work.fetched_job import MOST_BYTES, is_fetched, run_of
+from condor_actors.cores.fetched_work.fetched_job import MOST_BYTES, run_of
 from condor_actors.cores.fetched_work.fetched_run import FetchedClaim
 from condor_actors.cores.fetched_work.fetching import (
     BeginRun,
@@ -29,6 +29,7 @@ from condor_actors.cores.fetched_work.fetching import (
     RunIsOver,
     StopHook,
 )
+from condor_actors.cores.rights import is_fetched
 from condor_actors.cores.site_programs.programs import Mode, SiteProgram
 from condor_actors.cores.startd import owner_policy as op
 from condor_actors.daemons.fetched_work.run_actor import FetchedRunActor

@@ -37,10 +37,9 @@ def fetch_settings(config: Config) -> FetchSettings:
         number = numeral(match[1]) if match is not None else None
         if number is not None and config.text(name):
             keywords[number] = _keyword(config, name, hooks)
-    return FetchSettings(
-        hooks=hooks, keyword=_keyword(config, "STARTD_JOB_HOOK_KEYWORD", hooks), keywords=keywords,
-        delay=config.expression("FETCHWORKDELAY"), poll_s=config.seconds("POLLING_INTERVAL"),
-        domain=config.needed_text("UID_DOMAIN"))
+    return config.settings(
+        FetchSettings, hooks=hooks, keyword=_keyword(config, "STARTD_JOB_HOOK_KEYWORD", hooks), keywords=keywords,
+        delay=config.expression("FETCHWORKDELAY"), domain=config.needed_text("UID_DOMAIN"))
 
 
 def _keyword(config: Config, name: str, hooks: dict[str, FetchHooks]) -> str:

@@ -24,8 +24,7 @@ from twisted.python.failure import Failure
 from condor_actors.actors import Actor, ChildDown
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.cores.devices.slot_devices import SlotDevices, devices_of
-from condor_actors.cores.fetched_work.fetched_job import is_fetched
-from condor_actors.cores.rights import is_shadow_of
+from condor_actors.cores.rights import is_fetched, is_shadow_of
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import BadJob, job_of_claim, read_spec

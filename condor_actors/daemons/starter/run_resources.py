@@ -14,8 +14,7 @@ import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
-from condor_actors.cores.fetched_work.fetched_job import is_fetched
-from condor_actors.cores.rights import is_shadow_of
+from condor_actors.cores.rights import is_fetched, is_shadow_of
 from condor_actors.machine.containers.image_store import Image
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox

@@ -43,7 +43,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.fetched_work.fetched_job import is_fetched
+from condor_actors.cores.rights import is_fetched
 from condor_actors.cores.schedd import queue_operations as q
 from condor_actors.cores.schedd.gangs.gang import gang_of
 from condor_actors.cores.schedd.schedd_core import ScheddCore

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads, requirements_hold
-from condor_actors.cores.fetched_work.fetched_job import is_fetched
 from condor_actors.cores.flocking import foreign_job
-from condor_actors.cores.rights import hosts_of
+from condor_actors.cores.rights import hosts_of, is_fetched
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd.claims.announced_matches import AnnouncedMatches

@@ -7,12 +7,12 @@ import pytest
 from condor_actors.cores.fetched_work.fetched_job import (
     MOST_BYTES,
     BadFetchedJob,
-    is_fetched,
     owner_of,
     read_fetched,
     run_of,
     texts_of,
 )
+from condor_actors.cores.rights import is_fetched
 
 
 def test_a_job_has_no_account_and_no_home_of_its_own() -> None:
