@@ -132,8 +132,8 @@ class StarterReports:
         running = message.job_id if message.activity in ("busy", "suspended") else ""
         passed = [job for job in message.begun if job != running]
         if running:
-            if held.job_id and running != held.job_id:  # one report of an end and the next start
-                self._finished(slot, held)
+            if held.job_id and (running != held.job_id or running in message.begun):
+                self._finished(slot, held)  # one report of an end and the next start, maybe of the same job
             self._passed(slot, held, passed)
             if slot.claim is not held:
                 return

@@ -90,6 +90,19 @@ def test_an_end_and_the_next_start_may_be_one_report() -> None:
     assert [type(message) for message in startd.sent(STARTER)] == [CloseClaim]
 
 
+def test_the_next_run_of_the_same_job_stands_still_too_while_the_owner_is_there() -> None:
+    """A gang ends because one of its nodes leaves, and begins again on the claims that stood still."""
+    startd = Startd({"SUSPEND": "KeyboardIdle < 60", "CONTINUE": "KeyboardIdle > 300", "WANT_SUSPEND": "true"},
+                    num_slots=1)
+    granted = startd.claim()
+    startd.busy(granted, "5.0")
+    startd.hear(IdleReading(source="x11::0", idle_s=0.0), Address("in:3", "kbdd"))
+    assert startd.place() == op.SUSPENDED
+    startd.busy(granted, "5.0")  # one report of an end and the next start
+    assert startd.sent(STARTER) == [SuspendClaim(claim_id=granted.claim_id)]
+    assert startd.place() == op.SUSPENDED
+
+
 def test_a_job_that_began_and_ended_between_two_reports_is_told_of() -> None:
     startd = Startd(num_slots=1)
     granted = startd.claim()
