@@ -32,7 +32,7 @@ static int cloned(const char *path, bool needed)
 {
     long tree = syscall(CALL_OPEN_TREE, AT_FDCWD, path, CLONE_TREE | O_CLOEXEC | RECURSIVELY);
     if (tree < 0 && needed)
-        fail("bind", errno, path);
+        fail("source", errno, path);
     return (int)tree;
 }
 

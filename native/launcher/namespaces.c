@@ -166,7 +166,7 @@ static void bind_all(const struct plan *plan)
     char name[64];
     for (size_t i = 0; i < plan->bind_count; i++)
         if (plan->binds[i].from && (from[i] = open(plan->binds[i].from, O_PATH | O_CLOEXEC)) < 0)
-            fail("bind", errno, plan->binds[i].from);
+            fail("source", errno, plan->binds[i].from);
     shut_folders(plan);
     for (size_t i = 0; i < plan->bind_count; i++) {
         const struct bind *each = &plan->binds[i];

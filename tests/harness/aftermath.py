@@ -16,6 +16,8 @@ from tests.pool_fixture import Host
 __all__ = ["left_over", "tracebacks", "wrong_history"]
 
 SETTLED_WITHIN_S = 240.0
+UNPACKED = ".images"
+"""Where images are kept for the next job."""
 TRACEBACK = "Traceback (most recent call last)"
 IN_SPOOL = ("job_queue.sqlite", "startd_claims", "accountant.db", "tokens", "starter_blobs", "owners", "history",
             "collector", "epoch_history", "schedd_daemon_history")
@@ -63,7 +65,8 @@ def left_over(wire: Wire) -> list[str]:
             wrong.append(f"left: {len(left)} {what}: {left[:10]}")
 
     settled("scratch directories", lambda: [f"{machine.name}/{name.name}" for machine in wire.machines
-                                            for name in (machine.dir / "execute").glob("*")])
+                                            for name in (machine.dir / "execute").glob("*")
+                                            if name.name != UNPACKED])
     settled("files in SPOOL", lambda: [each for machine in wire.machines for each in _spooled(machine)])
     settled("processes of jobs", lambda: _processes(f"{wire.folder}", ("/execute/dir_", "program.")))
     settled("mounts", lambda: _mounts(f"{wire.folder}"))

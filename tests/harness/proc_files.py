@@ -6,6 +6,7 @@ test looks here (`tests/unit/test_processes_are_listed_in_one_place.py`).
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,8 +19,10 @@ def proc_file(pid: int | str, name: str) -> bytes:
     """A file of a process; empty: it has ended, or is none that we may look into."""
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return b""
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ESRCH, errno.EACCES, errno.EPERM, errno.EINVAL):
+            raise
+        return b""  # EINVAL is what mountinfo says of a process that is about to end
 
 
 def open_files(pid: int | str) -> list[str]:

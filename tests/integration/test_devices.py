@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.containers.probe import containers_work
+from condor_actors.messages.codes import JobStatus
 from tests.harness import driver_trees
 from tests.harness.images import docker_archive, root_folder
 from tests.pool_fixture import PersonalPool, fresh_folder, until
@@ -81,3 +82,19 @@ def test_in_an_image_there_are_its_own_alone(pool: PersonalPool) -> None:
     more = f"container_image = {image}\nrequest_gpus = 1\nrequire_gpus = Capability < 8"
     pool.submit(description("image", more, script))
     assert sorted(told(pool, "image")) == ["/dev/nvidia-uvm", "/dev/nvidia1", "/dev/nvidiactl", "opened"]
+
+
+@pytest.mark.skipif(not containers_work(), reason="this kernel gives no namespaces or no overlays")
+def test_a_device_that_has_gone_is_no_fault_of_the_job(pool: PersonalPool) -> None:
+    """It is tried again, and runs when the device is back; a broken machine may not hold a whole queue."""
+    image = docker_archive(root_folder(pool.work / "gone-source"), pool.work / "gone.tar")
+    Path(DEVICES[1]).unlink()
+    job = pool.submit(description("gone", f"container_image = {image}\nrequest_gpus = 1\nrequire_gpus = Capability < 8",
+                                  "echo ran"))
+    log = pool.work / "gone.log"
+    until(lambda: "/dev/nvidia1: this machine does not have it" in log.read_text(), "a failed start")
+    assert pool.status_of(str(job)) != JobStatus.HELD
+    os.mknod(DEVICES[1], stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    os.chmod(DEVICES[1], 0o666)
+    assert told(pool, "gone") == ["ran"]
+    assert "012 (" not in log.read_text()

@@ -97,7 +97,7 @@ def test_folders_that_only_root_enters_stay_shut_behind_a_mount(helper: Helper, 
     _, complaint, said = helper.start(
         ALICE, ["--isolate", "mount", "--bind", f"{folder}/secret/open", "/etc/hostname", "--", "/bin/cat",
                 "/etc/hostname"])
-    assert complaint.startswith("bind 13")
+    assert complaint.startswith("source 13")
     assert said == ""
 
 

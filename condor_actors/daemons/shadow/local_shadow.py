@@ -22,7 +22,7 @@ from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
 from condor_actors.cores.starter.run_spec import BadJob, RunSpec, read_spec
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.strangers import refuse_stranger
-from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPlan, close_quietly
+from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchFailure, LaunchPlan, close_quietly
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codes import HoldCode, JobEventType, Universe
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
@@ -189,8 +189,8 @@ class LocalShadow(Actor):
         self._log(JobEventType.EXECUTE, ExecuteHost="<127.0.0.1>")
         self.context.set_timer("update", UPDATE_DELAY_S)
 
-    def _failed(self, why: str) -> None:
-        self._end("hold", f"cannot start the job: {why}", HoldCode.FAILED_TO_CREATE_PROCESS)
+    def _failed(self, failure: LaunchFailure) -> None:
+        self._end("hold", f"cannot start the job: {failure}", HoldCode.FAILED_TO_CREATE_PROCESS)
 
     def _gone(self, ended: Ended) -> None:
         by_signal = ended.exit_signal > 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from condor_actors.machine.containers.unpack import REPORT_BYTES
-from condor_actors.machine.run.launch import Ended, LaunchPlan, input_of
+from condor_actors.machine.run.launch import Ended, LaunchFailure, LaunchPlan, input_of
 from condor_actors.machine.run.process_tree import MARK
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ def launch_for(starter: Starter, plan: LaunchPlan, over: Callable[[ProgramEnd], 
         told(ProgramEnd(status=how.exit_code if how.exit_signal < 0 else -1, said=said(),
                         reason=f"its process ended by signal {how.exit_signal}" if how.exit_signal >= 0 else ""))
 
-    def failed(reason: str) -> None:
+    def failed(failure: LaunchFailure) -> None:
         processes.leader_ended()
         said()
-        told(ProgramEnd(status=-1, said=b"", reason=reason))
+        told(ProgramEnd(status=-1, said=b"", reason=f"{failure}"))
 
     launched = edges.launcher.launch(plan, lambda: None, failed, ended)
     processes.leader(launched.pid)

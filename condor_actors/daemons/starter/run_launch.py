@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["make_places", "open_standard", "plan_of", "said_of", "start_failed", "starts_at_once", "variables_of"]
 
+LACKS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.EROFS)
 INPUT, OUTPUT, ERROR = "standard input", "standard output", "standard error"
 
 
@@ -40,10 +42,15 @@ class UnopenedFile(OSError):
 
 
 def start_failed(slot_name: str, error: BaseException | None) -> StartFailed:
-    """The word on a program that could not be started on a slot, with why."""
+    """The word on a program that could not be started on a slot, with why.
+
+    What the machine lacks (room, descriptors, memory) is no fault of the job: it is tried elsewhere, and not held.
+    """
     said = f"Error from {slot_name}: {error}"
     if isinstance(error, UnopenedFile):
         return StartFailed(said, error.hold_code, error.errno or 0)
+    if isinstance(error, OSError) and error.errno in LACKS:
+        return StartFailed(said, 0)
     return StartFailed(said)
 
 

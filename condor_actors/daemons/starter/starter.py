@@ -52,7 +52,7 @@ from condor_actors.daemons.starter.starter_events import (
 from condor_actors.daemons.starter.tokens.run_tokens import TIMER, RunTokens
 from condor_actors.effects import Effect
 from condor_actors.machine.run.cpu_io_priority import Share
-from condor_actors.machine.run.launch import Ended, Launched, LaunchPlan, close_quietly
+from condor_actors.machine.run.launch import Ended, Launched, LaunchFailure, LaunchPlan, close_quietly
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account
@@ -286,7 +286,7 @@ class Starter(Actor):
         try:
             self.chirp.open()
         except OSError as error:
-            self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: no port for condor_chirp: {error}"))
+            self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: no port for condor_chirp: {error}", 0))
             return
         if starts_at_once(self, self._inputs):
             try:
@@ -334,7 +334,7 @@ class Starter(Actor):
             self.run_log.say(said_of(plan), self._began_s)
             self._launched = self._launch(processes, plan)
         except OSError as error:
-            self.decide(jr.StartFailed(f"Error from {claim.slot_name}: {error}"))
+            self.decide(jr.StartFailed(f"Error from {claim.slot_name}: {error}", 0))
             return
         finally:
             close_quietly(*opened)
@@ -352,9 +352,9 @@ class Starter(Actor):
         as_turn = self.context.as_turn
         start_failed, program_ended = as_turn(self._start_failed), as_turn(self._program_ended)
 
-        def failed(reason: str) -> None:
+        def failed(failure: LaunchFailure) -> None:
             processes.leader_ended()
-            start_failed(reason)
+            start_failed(failure)
 
         def ended(how: Ended) -> None:
             processes.leader_ended()
@@ -403,8 +403,8 @@ class Starter(Actor):
         self.decide(jr.Began(pid, self.sandbox.path, visits.services.begin(pid) if visits is not None else ()))
         self._watch.begin()
 
-    def _start_failed(self, reason: str) -> None:
-        self.decide(start_failure(self, reason))
+    def _start_failed(self, failure: LaunchFailure) -> None:
+        self.decide(start_failure(self, failure))
 
     def _program_ended(self, ended: Ended) -> None:
         self._ended = ended

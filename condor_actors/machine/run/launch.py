@@ -29,10 +29,14 @@ from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.process_watch import ProcessWatch
 from condor_actors.machine.run.users import Account
 
-__all__ = ["Ended", "LaunchPlan", "Launched", "Launcher", "PosixLauncher", "input_of"]
+__all__ = ["Ended", "LaunchFailure", "LaunchPlan", "Launched", "Launcher", "PosixLauncher", "input_of"]
 
 DEATH_SIGNAL = 9
 STATUS_BYTES = 4
+OF_THE_MACHINE = frozenset((
+    "capabilities", "cgroup", "container", "death-signal", "descriptors", "filter", "gid", "groups", "hide", "join",
+    "loopback", "namespaces", "no-new-privs", "pid-namespace", "rights", "session", "shut-device", "source", "uid"))
+"""Stages of the launcher that no program and no image has a part in."""
 VEIL = "_CONDOR_JOB_ENV_"
 """Stands before the names of the job's variables until the launcher takes it away: what a dynamic linker does for
 ``LD_PRELOAD`` must not happen before the job, with the launcher's rights."""
@@ -122,6 +126,22 @@ def input_of(data: bytes) -> int:
     return descriptor
 
 
+@attrs.frozen
+class LaunchFailure:
+    """Why the launcher did not become the program.
+
+    Attributes:
+        reason: in words.
+        is_machines: whether any other program would have failed there as well.
+    """
+
+    reason: str
+    is_machines: bool = False
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class Launched(Protocol):
     """A process that was started."""
 
@@ -131,7 +151,7 @@ class Launched(Protocol):
 class Launcher(Protocol):
     """Starts processes; the simulation has its own."""
 
-    def launch(self, plan: LaunchPlan, began: Callable[[], None], failed: Callable[[str], None],
+    def launch(self, plan: LaunchPlan, began: Callable[[], None], failed: Callable[[LaunchFailure], None],
                ended: Callable[[Ended], None]) -> Launched:
         """Start one: exactly one of ``began`` and ``failed(why)`` is called, and after ``began`` once ``ended``.
 
@@ -152,7 +172,7 @@ class PosixLauncher:
         self._reactor = reactor
         self._program = program or launcher_path()
 
-    def launch(self, plan: LaunchPlan, began: Callable[[], None], failed: Callable[[str], None],
+    def launch(self, plan: LaunchPlan, began: Callable[[], None], failed: Callable[[LaunchFailure], None],
                ended: Callable[[Ended], None]) -> RunningProcess:
         """See :class:`Launcher`."""
         reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -238,7 +258,7 @@ class RunningProcess:
     """
 
     def __init__(self, pid: int, status: int, end: int, reactor: Any, began: Callable[[], None],
-                 failed: Callable[[str], None], ended: Callable[[Ended], None]) -> None:
+                 failed: Callable[[LaunchFailure], None], ended: Callable[[Ended], None]) -> None:
         self.pid = pid
         self._end = end
         self._status = status
@@ -329,16 +349,17 @@ def is_first(plan: LaunchPlan) -> bool:
     return rights and "pid" in plan.isolate and "user" not in plan.isolate
 
 
-def complaint(line: str) -> str:
-    """The launcher's ``stage errno detail`` as a sentence."""
+def complaint(line: str) -> LaunchFailure:
+    """What the launcher's ``stage errno detail`` says."""
     stage, _, rest = line.strip().partition(" ")
     number, _, detail = rest.partition(" ")
     reason = os.strerror(int(number)) if number.isdecimal() else rest
     what = {
         "exec": "cannot be executed", "chdir": "cannot be its working directory", "cgroup": "cannot be joined",
         "uid": "the user cannot be changed", "gid": "the group cannot be changed", "rlimit": "this limit cannot be set",
+        "source": "this machine does not have it",
     }.get(stage, f"the launcher failed at {stage}")
-    return f"{detail}: {what}: {reason}"
+    return LaunchFailure(f"{detail}: {what}: {reason}", stage in OF_THE_MACHINE)
 
 
 def close_quietly(*descriptors: int) -> None:

@@ -15,7 +15,15 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from condor_actors.cores.site_programs.programs import SiteProgram
-from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPlan, PosixLauncher, input_of
+from condor_actors.machine.run.launch import (
+    Ended,
+    Launched,
+    Launcher,
+    LaunchFailure,
+    LaunchPlan,
+    PosixLauncher,
+    input_of,
+)
 from condor_actors.machine.run.pipe_reader import PipeReader
 from condor_actors.machine.run.process_tree import MARK, descendants, mark_of, marked, signal_all, start_ticks
 from condor_actors.machine.run.users import Account
@@ -154,10 +162,10 @@ class _Run:
     def _complained(self, data: bytes) -> None:
         self._said = (self._said + data)[-SAID_BYTES:]
 
-    def _failed(self, reason: str) -> None:
+    def _failed(self, failure: LaunchFailure) -> None:
         self._over_already = True
         self.close()
-        self._over(0, reason, "")
+        self._over(0, failure.reason, "")
 
     def _ended(self, how: Ended) -> None:
         """Its first process has ended: what it printed counts, and what it has left running ends."""

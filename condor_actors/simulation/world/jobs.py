@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from condor_actors.machine.run.launch import Ended, LaunchPlan
+from condor_actors.machine.run.launch import Ended, LaunchFailure, LaunchPlan
 from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.run_processes import Measurement
 from condor_actors.machine.run.users import Account
@@ -170,13 +170,13 @@ class SimulatedLauncher:
         self._machine = machine
         self._host = host
 
-    def launch(self, plan: LaunchPlan, began: Callable[[], None], failed: Callable[[str], None],
+    def launch(self, plan: LaunchPlan, began: Callable[[], None], failed: Callable[[LaunchFailure], None],
                ended: Callable[[Ended], None]) -> JobProcess:
         """See :class:`~condor_actors.machine.run.launch.Launcher`."""
         job = JobProcess(self._machine, self._host, plan, ended)
         if self._machine.bad:
             job.alive = False
-            self._host.clock.callLater(START_S, failed, "the machine's libraries are broken")
+            self._host.clock.callLater(START_S, failed, LaunchFailure("the machine's libraries are broken"))
             return job
         self._machine.job_started(job)
         delay_s = START_S + job.program.get("start_s", 0.0)

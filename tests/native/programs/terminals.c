@@ -271,6 +271,16 @@ static void end(pid_t pid)
     }
 }
 
+/* The kernel passes an echo on beside us, and the next signal key would throw away what is still on its way. */
+static void await_echo(int master, int bytes)
+{
+    int there = 0;
+    for (int look = 0; look < 5000 && there < bytes; look++) {
+        ioctl(master, FIONREAD, &there);
+        usleep(1000);
+    }
+}
+
 static void typed_signals(void)
 {
     int slave, master = pair(&slave);
@@ -306,6 +316,7 @@ static void typed_signals(void)
         hear(up[0], 'a');
         rest();
         type(master, keys[i]);
+        await_echo(master, 2 * (i + 1));
     }
     hear(up[0], 'a');
     ioctl(master, TIOCSWINSZ, &size);

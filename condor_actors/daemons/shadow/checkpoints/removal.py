@@ -166,7 +166,7 @@ class CheckpointRemover:
                           f"signal {how.exit_signal}")
 
         try:
-            self._launcher.launch(plan, lambda: None, over.callback, ended)
+            self._launcher.launch(plan, lambda: None, lambda failure: over.callback(failure.reason), ended)
         finally:
             os.close(null)
             os.close(said)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from condor_actors.cores.starter import job_run as jr
-from condor_actors.machine.run.launch import LaunchPlan
+from condor_actors.machine.run.launch import LaunchFailure, LaunchPlan
 from condor_actors.machine.run.sandbox import WRAPPER_FAILURE, Sandbox
 
 if TYPE_CHECKING:
@@ -50,10 +50,15 @@ def failure_in(sandbox: Sandbox) -> str:
     return " ".join(text.split()) or "it did not say why"
 
 
-def start_failure(starter: Starter, reason: str) -> jr.StartFailed:
-    """What it means that the launcher could not start a run: a wrapper that is not there is no fault of the job."""
+def start_failure(starter: Starter, failure: LaunchFailure) -> jr.StartFailed:
+    """What it means that the launcher could not start a run.
+
+    A wrapper that is not there, a device that is gone or a control group that cannot be joined is no fault of the job.
+    """
     slot, wrapper = starter.claim.slot_name, wrapper_of(starter)
-    if wrapper and reason.startswith(f"{wrapper}:"):
-        return jr.StartFailed(f"Error from {slot}: USER_JOB_WRAPPER {reason}", 0)
+    if wrapper and failure.reason.startswith(f"{wrapper}:"):
+        return jr.StartFailed(f"Error from {slot}: USER_JOB_WRAPPER {failure}", 0)
+    if failure.is_machines:
+        return jr.StartFailed(f"Error from {slot}: {failure}", 0)
     program = os.path.basename(starter.spec.program)
-    return jr.StartFailed(f"Error from {slot}: Failed to execute '{program}': {reason}")
+    return jr.StartFailed(f"Error from {slot}: Failed to execute '{program}': {failure}")

@@ -28,7 +28,7 @@ from condor_actors.cores.starter.hooks import (
     prepared,
 )
 from condor_actors.cores.starter.run_spec import BadJob
-from condor_actors.machine.run.launch import Ended, LaunchPlan, input_of
+from condor_actors.machine.run.launch import Ended, LaunchFailure, LaunchPlan, input_of
 from condor_actors.machine.run.pipe_reader import PipeReader
 from condor_actors.machine.run.process_tree import MARK
 from condor_actors.messages.codes import HoldCode
@@ -274,10 +274,10 @@ class _Hook:
         for pipe in self._pipes:
             pipe.close()
 
-    def _failed(self, reason: str) -> None:
+    def _failed(self, failure: LaunchFailure) -> None:
         self._leave()
         self._close()
-        self._over(HookAnswer(problem=reason))
+        self._over(HookAnswer(problem=failure.reason))
 
     def _ended(self, how: Ended) -> None:
         self._leave()

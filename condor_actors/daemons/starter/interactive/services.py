@@ -21,7 +21,7 @@ from condor_actors.cores.starter import job_run as jr
 from condor_actors.daemons.starter.interactive.shells import NAMESPACE_FILES, inside
 from condor_actors.daemons.starter.own_program import PROGRAM
 from condor_actors.machine.containers import port_forwarding
-from condor_actors.machine.run.launch import Ended, LaunchPlan, input_of
+from condor_actors.machine.run.launch import Ended, LaunchFailure, LaunchPlan, input_of
 from condor_actors.machine.run.process_tree import MARK
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Services:
     def _ended(self, how: Ended) -> None:
         self._lost(f"its process ended by {f'signal {how.exit_signal}' if how.exit_signal > 0 else 'itself'}")
 
-    def _lost(self, reason: str) -> None:
+    def _lost(self, reason: str | LaunchFailure) -> None:
         """Nobody is passed on any more; that is how it should be when the job has ended."""
         run = self._starter
         if run.core.state in (jr.StarterState.STARTING, jr.StarterState.RUNNING) and self._listening:

@@ -20,7 +20,7 @@ from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import environment_of
 from condor_actors.daemons.starter.container_launch import in_image, seen_as
 from condor_actors.machine.privilege.helper import send_signal
-from condor_actors.machine.run.launch import Ended, LaunchPlan, close_quietly
+from condor_actors.machine.run.launch import Ended, LaunchFailure, LaunchPlan, close_quietly
 from condor_actors.machine.run.process_tree import MARK, children_of
 from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.interactive import OpenShell, ShellData
@@ -226,8 +226,8 @@ class Shell:
     def _told(self, message: ShellData) -> None:
         self._run.context.tell(self._run.shadow, message)
 
-    def _failed(self, reason: str) -> None:
-        self._told(ShellData(shell_id=self._id, data=f"{reason}\r\n".encode(errors="replace"), exit_code=126))
+    def _failed(self, failure: LaunchFailure) -> None:
+        self._told(ShellData(shell_id=self._id, data=f"{failure}\r\n".encode(errors="replace"), exit_code=126))
         self._close()
         self._gone()
 

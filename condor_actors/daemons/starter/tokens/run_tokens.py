@@ -218,7 +218,7 @@ class RunTokens:
         def ended(how: Ended) -> None:
             told("" if how.exit_code == 0 and how.exit_signal < 0 else "they could not be renamed")
 
-        edges.launcher.launch(plan, lambda: None, told, ended)
+        edges.launcher.launch(plan, lambda: None, lambda failure: told(failure.reason), ended)
 
     def _moved(self, problem: str) -> None:
         self._moves = False

@@ -11,7 +11,7 @@ import pytest
 from condor_actors.actors.workers import at_once
 from condor_actors.classads import ClassAd
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
-from condor_actors.machine.run.launch import Ended, LaunchPlan
+from condor_actors.machine.run.launch import Ended, LaunchFailure, LaunchPlan
 from condor_actors.messages.shadow_host import RunEnded, StartRun
 from condor_actors.userlog.writer import UserLogs
 from tests.harness.local_post import LocalNetwork
@@ -22,7 +22,7 @@ class Played:
 
     pid = 2_000_000_000
 
-    def launch(self, plan: LaunchPlan, began: Callable[[], None], failed: Callable[[str], None],
+    def launch(self, plan: LaunchPlan, began: Callable[[], None], failed: Callable[[LaunchFailure], None],
                ended: Callable[[Ended], None]) -> Played:
         self.ended = ended
         return self

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from condor_actors.machine.run import launch
-from condor_actors.machine.run.launch import LaunchPlan, PosixLauncher, input_of
+from condor_actors.machine.run.launch import LaunchPlan, PosixLauncher, complaint, input_of
 from condor_actors.machine.run.process_tree import MARK
 
 
@@ -36,3 +36,16 @@ def test_what_a_program_is_told_waits_for_nobody_to_read_it(data: bytes) -> None
     with open(descriptor, "rb") as stream:
         assert not os.get_inheritable(descriptor)
         assert stream.read() == data
+
+
+@pytest.mark.parametrize(("said", "reason", "is_machines"), [
+    ("source 2 /dev/nvidia0", "/dev/nvidia0: this machine does not have it: No such file or directory", True),
+    ("cgroup 16 /sys/fs/cgroup/x", "/sys/fs/cgroup/x: cannot be joined: Device or resource busy", True),
+    ("exec 8 /x", "/x: cannot be executed: Exec format error", False),
+    ("chdir 13 /x", "/x: cannot be its working directory: Permission denied", False),
+    ("mount 2 /dev", "/dev: the launcher failed at mount: No such file or directory", False),
+])
+def test_whose_fault_it_is(said: str, reason: str, is_machines: bool) -> None:
+    """What no program has a part in is the machine's; an image may lack what is mounted on."""
+    failure = complaint(said)
+    assert (failure.reason, failure.is_machines) == (reason, is_machines)
