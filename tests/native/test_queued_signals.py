@@ -64,6 +64,21 @@ def test_a_child_that_died_late_has_told_of_it(compiled: Compile, tmp_path: Path
     assert (life.status, life.output) == (0, b"0 lost\n")
 
 
+def test_a_child_that_dies_later_is_not_told_of_in_the_place_of_the_first(compiled: Compile, tmp_path: Path) -> None:
+    """It goes on before its parent has sent itself again what waited."""
+    command = [compiled("first_of_two"), "30"]
+    assert native(command) == "over\n"
+    chain = Chain(command, tmp_path, seed=8)
+    chain.start(runtime_path())
+    assert chain.process
+    chain.expect(EventKind.STARTED)
+    while not chain.until(EventKind.ENDED, within_s=0.05):
+        if chain.asked_for_image().kind is EventKind.ENDED:
+            break
+    assert chain.process.wait(DEADLINE_S) == 0
+    assert (tmp_path / "output").read_text() == "over\n"
+
+
 def moved_when_sent(program: str, compiled: Compile, folder: Path, moved_before: bool) -> list[str]:
     """What a program prints that is moved while its signals wait; MOVED_BEFORE: and once before it has sent them."""
     chain = Chain([compiled(program)], folder, seed=7)

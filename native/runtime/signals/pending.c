@@ -16,7 +16,7 @@
 #include "signals.h"
 #include "stops.h"
 
-enum { MOST_HELD = 8192, OF_THE_PROCESS = -1, NAMED = 0x4e414d45 /* the sender's number is the program's already */ };
+enum { MOST_HELD = 8192, OF_THE_PROCESS = -1, STANDARD_SIGNALS = 31, NAMED = 0x4e414d45 /* the sender's number is the program's already */ };
 
 static struct held {
     int32_t number; /* 0: nothing */
@@ -94,6 +94,23 @@ static long send_again(struct thread *self, const struct held *h, struct siginfo
     return failed == -EPERM ? SYSTEM(__NR_kill, process.real_id, h->number) : failed;
 }
 
+/* The kernel keeps the first of several standard signals, and drops those that come while it waits. The first has been
+ * taken: what has come since is dropped here. What was sent to this thread alone is none of them, and is put back. */
+static void drop_later(struct thread *self, int32_t number)
+{
+    const uint64_t set = SIGNAL_BIT(number);
+    const struct __kernel_timespec now = {0, 0};
+    struct siginfo own, later;
+    bool has_own = false;
+    while (SYSTEM(__NR_rt_sigtimedwait, &set, &later, &now, MASK_BYTES) == number)
+        if (later.si_code == SI_TKILL) {
+            own = later;
+            has_own = true;
+        }
+    if (has_own)
+        SYSTEM(__NR_rt_tgsigqueueinfo, process.real_id, self->real_id, number, &own);
+}
+
 static bool has_first_thread(void)
 {
     for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++)
@@ -108,10 +125,17 @@ void give_back_signals(struct thread *self)
     volatile uint32_t nothing = 0;
     uint32_t count = held_count < MOST_HELD ? held_count : MOST_HELD;
     bool for_all = self->real_id == process.real_id || (self->takes_checkpoint && !has_first_thread());
+    uint64_t given = 0; /* standard signals of the process */
     for (uint32_t i = 0; i < count; i++) {
         const struct held *h = &held[i];
         if (!h->number || (h->slot == OF_THE_PROCESS ? !for_all : h->slot != self->slot))
             continue;
+        if (h->slot == OF_THE_PROCESS && h->number <= STANDARD_SIGNALS) {
+            if (given & SIGNAL_BIT(h->number))
+                continue;
+            given |= SIGNAL_BIT(h->number);
+            drop_later(self, h->number);
+        }
         struct siginfo info = h->info;
         int32_t *room, *sender = sender_of(&info, &room);
         if (sender) {
