@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import sys
 from dataclasses import dataclass, field
@@ -154,7 +155,9 @@ def main(arguments: list[str]) -> None:
     """Write what the command line asks for."""
     table, what, out = arguments
     calls = parse(Path(table))
-    Path(out).write_text({"header": header, "page": page}[what](calls))
+    fresh = Path(f"{out}.{os.getpid()}")
+    fresh.write_text({"header": header, "page": page}[what](calls))
+    fresh.replace(out)  # another build may be reading it
 
 
 if __name__ == "__main__":
