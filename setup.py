@@ -62,7 +62,6 @@ class NativeDistribution(Distribution):
         return True
 
 
-
 class BuildNative(build_ext):
     """Builds the extension modules, then the programs that the package executes."""
 
