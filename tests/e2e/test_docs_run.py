@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.commands import program_of
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire, a_wire
 from tests.harness.readable_python import python_for_all
-from tests.harness.user_pool import TOOL, UserPool, user_pool
+from tests.harness.user_pool import UserPool, user_pool
 from tests.pool_fixture import BIN, PersonalPool, fresh_folder, open_to_jobs, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -228,7 +229,7 @@ def commands_of(pool: UserPool) -> Path:
     for name in ("submit", "wait", "q", "submit_dag", "dagman"):
         more = f"-dagman {dagman}" if name == "submit_dag" else ""
         (folder / f"condor_{name}").write_text(
-            f'#!/bin/sh\nexec {python} -c {shlex.quote(TOOL)} condor_{name} {more} "$@"\n')
+            f'#!/bin/sh\nexec {python} -c {shlex.quote(program_of(f"condor_{name}"))} condor_{name} {more} "$@"\n')
         (folder / f"condor_{name}").chmod(0o755)
     return folder
 

@@ -123,11 +123,17 @@ def orphans_of(session: int, mark: str, known: Iterable[int], leaders: Iterable[
     return found
 
 
-def marked(prefix: str) -> list[int]:
-    """Every process of this machine whose mark begins with ``prefix``; walks all of /proc: for starts only."""
+def marked(prefix: str, *, but: str = "") -> list[int]:
+    """Every process of this machine whose mark begins with ``prefix``; walks all of /proc: for starts only.
+
+    Args:
+        prefix: how their marks begin.
+        but: marks that begin so do not count.  A process is asked once: while it executes a program it shows no mark.
+    """
     found = []
     for name in os.listdir("/proc"):
-        if name.isdecimal() and mark_of(int(name)).startswith(prefix):
+        mark = mark_of(int(name)) if name.isdecimal() else ""
+        if mark.startswith(prefix) and not (but and mark.startswith(but)):
             found.append(int(name))
     return found
 

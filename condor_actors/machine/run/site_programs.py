@@ -25,7 +25,7 @@ from condor_actors.machine.run.launch import (
     input_of,
 )
 from condor_actors.machine.run.pipe_reader import PipeReader
-from condor_actors.machine.run.process_tree import MARK, descendants, mark_of, marked, signal_all, start_ticks
+from condor_actors.machine.run.process_tree import MARK, descendants, marked, signal_all, start_ticks
 from condor_actors.machine.run.users import Account
 
 __all__ = ["PosixSitePrograms", "SitePrograms"]
@@ -75,7 +75,7 @@ class PosixSitePrograms:
 
     def _kill_strangers(self) -> None:
         """What a daemon has left that was killed."""
-        signal_all([pid for pid in marked(self._family) if not mark_of(pid).startswith(self._mark)], signal.SIGKILL)
+        signal_all(marked(self._family, but=self._mark), signal.SIGKILL)
 
     def start(self, program: SiteProgram, run: int, wrote: Wrote, over: Over) -> None:
         """See :class:`SitePrograms`."""

@@ -17,6 +17,7 @@ from twisted.internet import reactor as the_reactor
 from twisted.internet.defer import Deferred
 
 from condor_actors.cores.site_programs.programs import SiteProgram
+from condor_actors.machine.run import process_tree
 from condor_actors.machine.run.process_tree import marked
 from condor_actors.machine.run.site_programs import PosixSitePrograms
 from tests.pool_fixture import until
@@ -206,3 +207,32 @@ async def test_a_daemon_that_is_killed_takes_its_program_along_and_the_next_one_
     assert not watched.over.called, "its own program was left alone"
     programs.stop(1, fast=True)
     await watched.over
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_first_program_is_no_stranger_although_it_shows_no_mark_for_a_moment(
+        programs: PosixSitePrograms, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while it executes: whatever was seen of it before is all that there is to see."""
+    seen: set[int] = set()
+    read = process_tree.mark_of
+
+    def once(pid: int) -> str:
+        if pid in seen:
+            return ""
+        seen.add(pid)
+        return read(pid)
+
+    looked = Deferred[None]()
+    find = process_tree.marked
+
+    def found(prefix: str, **more: str) -> list[int]:
+        pids = find(prefix, **more)
+        the_reactor.callFromThread(looked.callback, None)  # type: ignore[attr-defined]
+        return pids
+
+    monkeypatch.setattr(process_tree, "mark_of", once)
+    monkeypatch.setattr("condor_actors.machine.run.site_programs.mark_of", once, raising=False)
+    monkeypatch.setattr("condor_actors.machine.run.site_programs.marked", found)
+    watched = begin(programs, "sleep 0.3; exit 7")
+    await looked
+    assert (await watched.over)[0] == 7
