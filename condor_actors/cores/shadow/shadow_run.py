@@ -45,7 +45,7 @@ from condor_actors.cores.shadow.shadow_events import (
 from condor_actors.cores.shadow.shadow_run_table import ANSWER_PATIENCE_S, TABLE, Step
 from condor_actors.cores.state_table import EventKey, InvariantBroken, event_key, ignore
 from condor_actors.effects import Ask, CancelTimer, Effect, Note, Send, SetTimer, job_note
-from condor_actors.messages.codes import FileTransferEventType, JobEventType, JobStatus
+from condor_actors.messages.codes import FileTransferEventType, JobEventType, JobStatus, Universe
 from condor_actors.messages.envelope import Address, AskFailed, Refused
 from condor_actors.messages.references.image_reference import DIGEST, IMAGE_DIGEST
 from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
@@ -322,9 +322,13 @@ class ShadowRun:
             self.end("evicted", self.stopping.reason, claim_usable=False)
 
     def give_up(self, reason: str) -> None:
-        """The run is lost to its shadow, or never was more than an order."""
+        """The run is lost to its shadow, or never was more than an order.
+
+        A member of a gang that was told to end decides nothing about its job: it is not said to be started again.
+        """
         known = self.began or self.order.reattach
-        if known:
+        is_judged = self.stopping is not None and self.job.get_int("JobUniverse") == Universe.PARALLEL
+        if known and not is_judged:
             self.out.append(Log(  # the date of a run's end is each shadow's own
                 JobEventType.JOB_RECONNECT_FAILED, _sentences({"DisconnectReason": reason}), again=self.order.reattach,
                 once_since_s=self.job.get_int("JobCurrentStartDate") + 1))

@@ -48,8 +48,8 @@ def gangs_among_owners(seed: int, number: int, *, machines: int = 16, schedds: i
     visits = [f"at {random.uniform(60, 60 + number * 10):.0f}s owner m{random.randint(1, machines)} for "
               f"{random.uniform(60, 600):.0f}s" for _ in range(owners)]
     schedule = parse_schedule("\n".join([*visits, *faults.splitlines()]), [spec.name for spec in specs])
-    return Scenario(seed=seed, machines=specs, submissions=tuple(jobs), span_s=80_000.0, config=GANGS,
-                    faults=_in_order(schedule))
+    return Scenario(seed=seed, machines=specs, submissions=tuple(jobs), release_s=97.0, span_s=80_000.0,
+                    config=GANGS, faults=_in_order(schedule))
 
 
 def random_gangs(seed: int, machines: int = 16, faults: int | None = None, raises: bool = False) -> Scenario:

@@ -22,7 +22,7 @@ from condor_actors.cores.shadow.shadow_events import (
 )
 from condor_actors.cores.shadow.shadow_run import NOTICE_S, ShadowRun
 from condor_actors.effects import Answer, Ask, Send, SetTimer
-from condor_actors.messages.codes import JobEventType
+from condor_actors.messages.codes import JobEventType, Universe
 from condor_actors.messages.envelope import AskFailed, PeerDown, Refused, TimerFired
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import (
@@ -378,3 +378,15 @@ def test_a_run_that_is_lost_is_looked_for_since_its_start(reattach: bool) -> Non
     bench.tell(TimerFired(key="lease"))
     assert [(each.again, each.once_since_s) for each in bench.out if isinstance(each, Log)
             and each.event == JobEventType.JOB_RECONNECT_FAILED] == [(reattach, 971)]
+
+
+@pytest.mark.parametrize(("universe", "said"), [(Universe.VANILLA, 1), (Universe.PARALLEL, 0)])
+def test_a_lost_member_of_a_gang_that_ends_is_no_job_that_is_started_again(universe: Universe, said: int) -> None:
+    """Its machine lost power, and the gang's first node has ended: the job is done."""
+    bench = Bench(reattach=True)
+    bench.run.job["JobUniverse"] = int(universe)
+    bench.tell(StopRun(run_id="1.0#1", how="vacate", reason="node 0 has ended"))
+    bench.tell(TimerFired(key="lease"))
+    assert bench.ends == ["lost"]
+    assert len([each for each in bench.out if isinstance(each, Log)
+                and each.event == JobEventType.JOB_RECONNECT_FAILED]) == said
