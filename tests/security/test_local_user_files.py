@@ -74,7 +74,8 @@ def test_a_pipe_that_somebody_reads_is_no_log_either(pool: PersonalPool) -> None
     os.mkfifo(place)
     reader = os.open(place, os.O_RDWR)
     try:
-        cluster = pool.submit(JOB.format(f"log = {place}"))
+        assert "not a regular file" in pool.tool("condor_submit", stdin=JOB.format(f"log = {place}")).stderr
+        cluster = pool.submit(JOB.format(f"log = {place}"), "-disable")  # as if it had become one later
         _bystander_runs(pool, "read-pipe")
         assert str(place) in _held_for(pool, cluster)
     finally:
