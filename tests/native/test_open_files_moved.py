@@ -208,10 +208,3 @@ def test_pipes_are_as_they_were(pause_ms: str, moves: int, compiled: Compile, tm
     life = Chain(command, tmp_path, seed=4).live(moves, 0.1)
     assert (life.status, life.output.decode()) == (0, native.decode())
     assert bool(life.links) == bool(moves)
-
-
-def test_nobody_is_told_that_orphans_are_its_own(tmp_path: Path) -> None:
-    """What a program cannot have is refused."""
-    asks = "import ctypes; p = ctypes.CDLL(None, use_errno=True).prctl; print(p(36, 1), ctypes.get_errno(), p(36, 0))"
-    life = Chain([sys.executable, "-c", asks], tmp_path, seed=1).live(0, 0.1)
-    assert (life.status, life.output) == (0, b"-1 22 0\n")
