@@ -25,7 +25,7 @@ import os
 import stat
 import time
 
-__all__ = ["MOST_BYTES", "open_written", "read_written", "text_problem", "written_text"]
+__all__ = ["MOST_BYTES", "NotText", "open_written", "read_written", "text_problem", "written_text"]
 
 MOST_BYTES = 256 << 20
 NO_WRITER_S = 5.0
@@ -34,6 +34,18 @@ PIECE_BYTES = 1 << 20
 MARK = "\ufeff"
 _FOREIGN_MARKS = ((b"\xff\xfe\x00\x00", "UTF-32"), (b"\x00\x00\xfe\xff", "UTF-32"), (b"\xff\xfe", "UTF-16"),
                   (b"\xfe\xff", "UTF-16"))
+
+
+class NotText(OSError):
+    """What a file has is no text.
+
+    Attributes:
+        problem: why; line: where, counted from 1.
+    """
+
+    def __init__(self, problem: str, line: int, path: str) -> None:
+        super().__init__(errno.EINVAL, f"{problem} (line {line})", path)
+        self.problem, self.line = problem, line
 
 
 def read_written(path: str, *, most_bytes: int = MOST_BYTES) -> str:
@@ -95,7 +107,7 @@ def written_text(data: bytes, path: str) -> str:
     text = data.decode("utf-8", "surrogateescape").removeprefix(MARK)
     problem, line = text_problem(text)
     if problem:
-        raise OSError(errno.EINVAL, f"{problem} (line {line})", path)
+        raise NotText(problem, line, path)
     return text
 
 

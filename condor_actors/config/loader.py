@@ -25,7 +25,7 @@ from condor_actors.config.macros import MacroSet, Source
 from condor_actors.config.parameters import default_text
 from condor_actors.config.templates import template_statements
 from condor_actors.patterns import late
-from condor_actors.written_text import read_written
+from condor_actors.written_text import NotText, read_written
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
@@ -257,6 +257,8 @@ class Loader:
     def _read_file(self, name: str, depth: int, includer: LogicalLine | None = None) -> None:
         try:
             content = read_written(name, most_bytes=MOST_FILE_BYTES).replace("\r\n", "\n")
+        except NotText as error:
+            raise ConfigError(error.problem, file=name, line=error.line) from None
         except OSError as error:
             raise ConfigError(
                 f"cannot read the configuration file {name}: {error.strerror}",

@@ -1,4 +1,4 @@
-"""Numbers of the contract stand in ``messages/codes.py`` and nowhere else: reads every module for literals."""
+"""Numbers of the contract stand in ``messages/codes.py`` and ``job_codes.py``: reads every other module for literals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from condor_actors.messages.codes import HoldCode, HoldSubCode, LauncherExit, ho
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "condor_actors"
-HOME = PACKAGE / "messages" / "codes.py"
+HOMES = {PACKAGE / "messages" / "codes.py", PACKAGE / "messages" / "job_codes.py"}
 
 ATTRIBUTES = {"jobstatus", "lastjobstatus", "jobuniverse", "jobnotification", "holdreasoncode"}
 """Attributes of ads whose values are members of an enumeration."""
@@ -30,7 +30,7 @@ def modules() -> Iterator[Path]:
     """Every module but the numbers' home, and those with numbers of other contracts: what a DAG's states are called,
     and what HTCondor's Python modules call theirs."""
     elsewhere = {"config", "dag", "compat"}
-    yield from (path for path in PACKAGE.rglob("*.py") if path != HOME and not elsewhere & {*path.parts})
+    yield from (path for path in PACKAGE.rglob("*.py") if path not in HOMES and not elsewhere & {*path.parts})
 
 
 def is_number(node: ast.AST) -> bool:
