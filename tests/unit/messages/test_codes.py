@@ -1,4 +1,4 @@
-"""Numbers of the contract stand in ``messages/codes.py`` and ``job_codes.py``: reads every other module for literals."""
+"""Numbers of the contract stand in two modules and nowhere else: reads every other one for literals."""
 
 from __future__ import annotations
 
