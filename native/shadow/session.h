@@ -170,6 +170,7 @@ struct session {
     int virtual_pid;             /* as are all from here to the statistics, but the bell, which is its thread's to make */
     int bell;                    /* rings when something happens in the family; -1: it was never listened to */
     bool ending;                 /* its process has said that it ends */
+    bool sibling;                /* another than its parent has started it */
     struct membership member;
     struct membership ended[MOST_ENDED]; /* of the root: members that have ended, the last ones */
     uint32_t ended_count;                /* how many ever did */

@@ -160,6 +160,7 @@ static long start_member(struct session *s, int channel, bool straight, bool sib
     birth.member->member = s->member;
     birth.member->member.parent = sibling ? s->member.parent : s->member.pid;
     birth.member->member.executed = false;
+    birth.member->sibling = sibling;
     birth.member->next_member = root->next_member;
     root->next_member = birth.member;
     if (root->closing)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_AT_ONCE = 64 };
+enum { MOST_AT_ONCE = 64, BIRTH_WAIT_NS = 1000000000, BIRTH_LOOK_NS = 1000000 };
 
 static bool lives(struct session *root, int pid) REQUIRES(table_lock);
 static bool lives(struct session *root, int pid)
@@ -26,6 +26,16 @@ static void note_orphan(struct session *s, const struct membership *who, struct 
     list[(*count)++] = (struct orphan){who->pid, who->real_pid};
 }
 
+/* Whether a child of S that another has started for it has not said where it runs: it is about to. */
+static bool one_is_born(struct session *asks) REQUIRES(table_lock);
+static bool one_is_born(struct session *asks)
+{
+    for (struct session *s = asks->root; s; s = s->next_member)
+        if (!s->greeted && s->sibling && s->member.parent == asks->member.pid)
+            return true;
+    return false;
+}
+
 long serve_orphans(struct work *w)
 {
     struct session *asks = w->session, *root = asks->root;
@@ -34,7 +44,14 @@ long serve_orphans(struct work *w)
     long count = 0;
     if (skip < 0 || ARGUMENT(1) != MOST_AT_ONCE)
         return -EINVAL;
+    if (!w->again)
+        w->until_ns = now_ns() + BIRTH_WAIT_NS;
     pthread_mutex_lock(&table_lock);
+    if (one_is_born(asks) && now_ns() < w->until_ns) {
+        pthread_mutex_unlock(&table_lock);
+        w->retry_ns = now_ns() + BIRTH_LOOK_NS;
+        return PARKED;
+    }
     for (struct session *s = root; s; s = s->next_member)
         if (s->greeted)
             note_orphan(asks, &s->member, list, &count, &skip);
