@@ -171,7 +171,7 @@ RUNTIME: tuple[Mutation, ...] = (
     Mutation(
         "orphans-are-not-looked-for", "native/runtime/kinship/kinship.c",
         "            if (is_child(list[i].real_pid))\n",
-        "            if (!list[i].real_pid)\n",
+        "            if (!list[i].real_pid && is_child(list[i].real_pid))\n",
         why="a process cannot wait for a child that another one has started for it",
         killed_by=(
             "tests/native/test_kinship.py"
