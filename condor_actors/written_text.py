@@ -23,7 +23,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import time
 
 __all__ = ["MOST_BYTES", "NotText", "open_written", "read_written", "text_problem", "written_text"]
 
@@ -74,8 +73,6 @@ def open_written(path: str) -> int:
     Raises:
         OSError: it cannot be opened, is a folder or a device, or a FIFO that nobody writes to.
     """
-    import select
-
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         kind = os.fstat(descriptor).st_mode
@@ -84,7 +81,7 @@ def open_written(path: str) -> int:
         is_stream = stat.S_ISFIFO(kind) or os.isatty(descriptor) or os.path.realpath(path) == os.devnull
         if not (stat.S_ISREG(kind) or is_stream):
             raise OSError(errno.EINVAL, "it is a device", path)
-        if stat.S_ISFIFO(kind) and not select.select([descriptor], [], [], NO_WRITER_S)[0]:
+        if stat.S_ISFIFO(kind) and not _wait(descriptor, NO_WRITER_S):
             raise OSError(errno.EINVAL, "it is a FIFO, and nothing writes to it", path)
         os.set_blocking(descriptor, True)
     except OSError:
@@ -125,19 +122,14 @@ def _all_of(descriptor: int, path: str, most_bytes: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
     is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
-    end_s = time.monotonic() + NO_WRITER_S
+    if is_pipe and not _wait(descriptor, NO_WRITER_S):
+        raise OSError(errno.EINVAL, "it is a FIFO, and nothing writes to it", path)
     while True:
         try:
             piece = os.read(descriptor, PIECE_BYTES)
         except BlockingIOError:  # someone writes to it, slowly
             _wait(descriptor)
-            end_s = 0.0
             continue
-        if not piece and is_pipe and not size and end_s:
-            if time.monotonic() < end_s:
-                time.sleep(0.01)
-                continue
-            raise OSError(errno.EINVAL, "it is a FIFO, and nothing writes to it", path)
         if not piece:
             return b"".join(pieces)
         pieces.append(piece)
@@ -148,8 +140,8 @@ def _all_of(descriptor: int, path: str, most_bytes: int) -> bytes:
             return b"".join(pieces)  # it is refused, whatever follows
 
 
-def _wait(descriptor: int) -> None:
-    """Until there is something to read, or the other end is closed."""
+def _wait(descriptor: int, patience_s: float | None = None) -> bool:
+    """Until there is something to read, or the other end is closed; whether that came about."""
     import select
 
-    select.select([descriptor], [], [])
+    return bool(select.select([descriptor], [], [], patience_s)[0])

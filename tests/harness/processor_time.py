@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["TIME", "ProcessorTime", "of_processes", "table"]
+__all__ = ["TIME", "ProcessorTime", "at_most", "of_processes", "table"]
 
 MOST = 20
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -49,6 +50,21 @@ class ProcessorTime:
 
 
 TIME = ProcessorTime()
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """End what takes more processor time."""
+    def over(*_: object) -> None:
+        raise AssertionError(f"it takes more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGVTALRM, over)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def of_processes(pids: Iterable[int]) -> float:

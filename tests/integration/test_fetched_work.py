@@ -15,7 +15,7 @@ from tests.pool_fixture import PersonalPool, fresh_folder, until
 FETCH = """#!/bin/sh
 cat > {place}/slot_ad.$$
 mv {place}/slot_ad.$$ {place}/slot_ad
-for file in {place}/work/*; do
+for file in {place}/laid/*; do
     test -e "$file" || exit 0
     mv "$file" {place}/taken/ && cat {place}/taken/`basename "$file"`
     exit 0
@@ -45,7 +45,7 @@ class Site:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        for name in ("", "work", "taken"):
+        for name in ("", "laid", "taken"):
             (place / name).mkdir(exist_ok=True)
             (place / name).chmod(0o777)
         for name, text in (("fetch", FETCH), ("reply", TELL.replace("NAME", "reply")),
@@ -57,7 +57,7 @@ class Site:
         new = self.place / name
         new.write_text(f'Cmd = "/bin/sh"\nArguments = "-c \'{script}\'"\nName = "{name}"\n{more}\n')
         new.chmod(0o666)
-        new.rename(self.place / "work" / name)
+        new.rename(self.place / "laid" / name)
 
     def told(self, hook: str, name: str) -> list[str]:
         """What a hook was told about a job: a text for each time."""
@@ -105,7 +105,7 @@ def test_what_is_no_job_changes_nothing(site: tuple[PersonalPool, Site]) -> None
                        ("long", "A = 1\n" * 20_000), ("home", 'Cmd = "/bin/true"\nTransferInput = "/etc/passwd"')):
         (place.place / name).write_bytes(text.encode("latin-1"))
         (place.place / name).chmod(0o666)
-        (place.place / name).rename(place.place / "work" / name)
+        (place.place / name).rename(place.place / "laid" / name)
         until(lambda name=name: (place.place / "taken" / name).exists(), "it was fetched")  # type: ignore[misc]
     place.lay("after", "true")
     until(lambda: place.told("exit", "after"), "the next one runs")

@@ -6,9 +6,7 @@ The names are found in the source, so that one which is read from tomorrow on is
 from __future__ import annotations
 
 import re
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ import condor_actors
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
 from condor_actors.messages.submission import ReserveCluster, SubmitPage, Submitted
+from tests.harness.processor_time import at_most
 from tests.harness.submit_side import SubmitPool
 
 SOURCE = Path(condor_actors.__file__).parent
@@ -44,21 +43,6 @@ def attributes() -> list[str]:
             for name in READ.findall(path.read_text(encoding="utf-8")):
                 found[name.lower()] = name
     return [name for key, name in sorted(found.items()) if key not in LEFT_OUT]
-
-
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """End what takes more processor time."""
-    def over(*_: object) -> None:
-        raise AssertionError(f"it takes more than {seconds:g} s")
-
-    before = signal.signal(signal.SIGVTALRM, over)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def submitted(pool: SubmitPool, name: str, value: str) -> int:

@@ -6,9 +6,8 @@ constraint of a question, that was nothing but blanks kept a daemon busy for hou
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -17,27 +16,13 @@ from condor_actors.classads.forms.long_form import read_long
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
 from condor_actors.messages.references.image_reference import BadReference, ImageReference
+from tests.harness.processor_time import at_most
 
 MOST_S = 3.0
 """Of processor time, for what takes a few hundredths of a second, and took hours."""
 LENGTH = 60_000
 UNITS = (" ", "\n", "a", "1", "'", '"', "\\", '\\"', "$$(", "$$([", "$$(a:", "(", "/*", "a-", "=", "\ud800")
 FRAMES = ("{}", "A = {}", "A = {}\x01", "A = 1{}x", 'A = "{}', "A{}= 1", "A = '{}")
-
-
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """End what takes more processor time."""
-    def over(*_: object) -> None:
-        raise AssertionError(f"it takes more than {seconds:g} s")
-
-    before = signal.signal(signal.SIGVTALRM, over)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def as_ad(text: str) -> object:

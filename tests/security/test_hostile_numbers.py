@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgpack
@@ -22,6 +19,7 @@ from condor_actors.messages.queue import ActOnJobs, EditJobs, JobAction, QueryJo
 from condor_actors.messages.submission import ReserveCluster, SubmitItems
 from condor_actors.numerals import INT64, job_numbers, moment, numeral, whole
 from condor_actors.userlog.event_text import event_text, event_xml
+from tests.harness.processor_time import at_most
 from tests.harness.submit_side import EXECUTE, SCHEDD, SLOT_AD, USER, SubmitPool
 
 MOST_S = 20.0
@@ -35,21 +33,6 @@ ENDLESS = ('real("INF")', 'real("-INF")', 'real("NaN")', "1.0e300")
 @pytest.fixture
 def pool(tmp_path: Path) -> SubmitPool:
     return SubmitPool(tmp_path)
-
-
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """End what takes more processor time."""
-    def over(*_: object) -> None:
-        raise AssertionError(f"it takes more than {seconds:g} s")
-
-    before = signal.signal(signal.SIGVTALRM, over)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def stands(pool: SubmitPool, before: object) -> None:

@@ -34,7 +34,7 @@ __all__ = ["BeginRun", "FetchHooks", "FetchSettings", "Fetching", "HookEnded", "
            "StopHook", "TABLE"]
 
 STARTD = Address("", "startd")
-USUAL_DELAY_S = 300.0
+USUAL_DELAY_S, MOST_DELAY_S = 300.0, 1e9
 FETCH_S, TOLD_S = 600.0, 60.0
 """How long a program may take that fetches work, and one that is only told."""
 ASK_S = 120.0
@@ -332,8 +332,9 @@ class Fetching:
 
     def _delay(self, ad: ClassAd) -> float:
         value = self.settings.delay.evaluate(ad, None, self._now_s) if self.settings.delay is not None else None
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
-        return float(value) if is_number else USUAL_DELAY_S  # type: ignore[arg-type]  # it is a number
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < MOST_DELAY_S:
+            return float(value)
+        return USUAL_DELAY_S
 
     def _rest(self, course: _Course, delay_s: float) -> None:
         course.state = State.RESTING

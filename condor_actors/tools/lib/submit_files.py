@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 import sys
 from collections.abc import Sequence
@@ -49,11 +48,11 @@ class LocalFiles:
 
         import subprocess
 
-        with subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, start_new_session=True) as running:
+        with subprocess.Popen(command, shell=True, stdout=subprocess.PIPE) as running:
             assert running.stdout is not None
             printed = running.stdout.read(MOST_PRINTED_BYTES + 1)
             if len(printed) > MOST_PRINTED_BYTES:
-                os.killpg(running.pid, signal.SIGKILL)
+                running.kill()
                 raise OSError(0, f"the command prints more than {MOST_PRINTED_BYTES:,} bytes")
         if running.returncode:
             raise OSError(0, f"the command ended with status {running.returncode}")

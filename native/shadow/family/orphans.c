@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_AT_ONCE = 64, BIRTH_WAIT_NS = 1000000000, BIRTH_LOOK_NS = 1000000 };
+enum { MOST_AT_ONCE = 64, BIRTH_NS = 1000000000 };
 
 static bool lives(struct session *root, int pid) REQUIRES(table_lock);
 static bool lives(struct session *root, int pid)
@@ -45,12 +45,11 @@ long serve_orphans(struct work *w)
     if (skip < 0 || ARGUMENT(1) != MOST_AT_ONCE)
         return -EINVAL;
     if (!w->again)
-        w->until_ns = now_ns() + BIRTH_WAIT_NS;
+        w->until_ns = now_ns() + BIRTH_NS;
     pthread_mutex_lock(&table_lock);
     if (one_is_born(asks) && now_ns() < w->until_ns) {
         pthread_mutex_unlock(&table_lock);
-        w->retry_ns = now_ns() + BIRTH_LOOK_NS;
-        return PARKED;
+        return family_wait(w, w->until_ns);
     }
     for (struct session *s = root; s; s = s->next_member)
         if (s->greeted)

@@ -114,7 +114,7 @@ def test_the_month_command_takes_any_size(capsys: pytest.CaptureFixture[str]) ->
     told = capsys.readouterr().out
     assert told.startswith("FAIR_SHARE, seed 1\nstations 35, users 10, days 0.2\n")
     assert re.search(r"^jobs: \d+ submitted, \d+ completed with \d+ h of work$", told, re.M)
-    assert re.search(r"^processor time \d+ s, memory \d+ MiB$", told, re.M)
+    assert re.search(r"^processor time [\d,]+ s, memory [\d,]+ MiB$", told, re.M)
     assert main(["month", "--days", "0"]) == 2
 
 
