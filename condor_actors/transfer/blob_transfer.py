@@ -46,6 +46,11 @@ class Transfer:
         self.is_committing = False
         self.connection: ClientConnection | None = None
 
+    @property
+    def gives(self) -> bool:
+        """Whether the content goes to the other machine."""
+        return self.source is not None
+
     def cancel(self) -> None:
         """The one who wanted it gave up."""
         self.over = True

@@ -1,7 +1,8 @@
 """The side of a bulk connection that dials: gives blobs to a peer and fetches blobs from it.
 
 Theory: all transfers with one node share a few connections, each busy with one transfer at a time; whatever waits
-takes the next free one.  A connection that breaks costs only what was under way in a block: the transfer goes on from
+takes the next free one.  What several transfers give to one node goes there once: all but the first wait for that one,
+and are told then that the node has it.  A connection that breaks costs only what was under way in a block: the transfer goes on from
 its offset over the next one, until it is done, refused, or has failed :data:`ATTEMPTS` times without a byte moving.
 """
 
@@ -133,6 +134,8 @@ class _Node:
         self.waiting: deque[Transfer] = deque()
         self.idle: list[ClientConnection] = []
         self.busy: set[ClientConnection] = set()
+        self._behind: dict[str, list[Transfer]] = {}
+        """By the digest of what is being given: who else gives it, and waits."""
         self._dialling = 0
         self._failures = 0
         self._retry: IDelayedCall | None = None
@@ -143,15 +146,32 @@ class _Node:
         self.serve()
 
     def serve(self) -> None:
-        while self.waiting and self.idle:
-            transfer = self.waiting.popleft()
-            if not transfer.over:
-                connection = self.idle.pop()
-                self.busy.add(connection)
-                connection.begin(transfer)
+        while self.idle and (transfer := self._next()) is not None:
+            connection = self.idle.pop()
+            self.busy.add(connection)
+            connection.begin(transfer)
         connections = len(self.busy) + len(self.idle) + self._dialling
         if len(self.waiting) > self._dialling and connections < CONNECTIONS_PER_NODE and self._retry is None:
             self._dial()
+
+    def _next(self) -> Transfer | None:
+        """Who has the next free connection."""
+        while self.waiting:
+            transfer = self.waiting.popleft()
+            if transfer.over:
+                continue
+            if not transfer.gives:
+                return transfer
+            if transfer.digest not in self._behind:
+                self._behind[transfer.digest] = []
+                return transfer
+            self._behind[transfer.digest].append(transfer)
+        return None
+
+    def ended(self, transfer: Transfer) -> None:
+        """A transfer has no connection any longer: who waited for what it gave is next."""
+        if transfer.gives:
+            self.waiting.extendleft(reversed(self._behind.pop(transfer.digest, [])))
 
     def _dial(self) -> None:
         if self._stopped:
@@ -194,6 +214,9 @@ class _Node:
 
     def _fail_all(self, text: str) -> None:
         waiting, self.waiting = self.waiting, deque()
+        for behind in self._behind.values():
+            waiting.extend(behind)
+            behind.clear()
         for transfer in waiting:
             transfer.fail("unreachable", text)
 
@@ -206,6 +229,8 @@ class _Node:
         self.busy.discard(connection)
         if connection in self.idle:
             self.idle.remove(connection)
+        if transfer is not None:
+            self.ended(transfer)
         if transfer is not None and not transfer.over:
             transfer.failures = 0 if connection.moved else transfer.failures + 1
             if transfer.failures >= ATTEMPTS or self._stopped:
@@ -345,9 +370,10 @@ class ClientConnection(Protocol):
             self._free()
 
     def _free(self) -> None:
-        if self._transfer is not None:
-            self._transfer.connection = None
-        self._transfer = None
+        transfer, self._transfer = self._transfer, None
+        if transfer is not None:
+            transfer.connection = None
+            self._node.ended(transfer)
         self._wait(IDLE_S)
         self._node.ready(self)
 

@@ -94,6 +94,43 @@ async def test_many_files_at_once_share_few_connections(ends: Ends) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_what_many_runs_give_at_once_goes_there_once(ends: Ends) -> None:
+    """Twenty jobs that begin on one machine together, with one input."""
+    digest, size, path = ends.file(os.urandom(3_000_000))
+    small = ends.file(b"small" * 1000, "small")
+    grants = [Grant(store=ends.store, writable=frozenset({digest})) for _ in range(20)]
+    for number, grant in enumerate(grants):
+        ends.service.open(f"{KEY}-{number}", grant)
+    ends.service.open(KEY, Grant(store=ends.store, writable=None))
+    puts = [ends.client.put(ends.node, f"{KEY}-{number}", digest, size, path) for number in range(len(grants))]
+    await ends.client.put(ends.node, KEY, *small)
+    await gatherResults(puts)
+    assert sum(grant.written_bytes for grant in grants) == size
+
+
+@pytest.mark.parametrize("way", ["gives-up", "refused"])
+@pytest_twisted.ensureDeferred
+async def test_who_waits_for_what_another_gives_gives_it_when_that_fails(ends: Ends, way: str) -> None:
+    digest, size, path = ends.file(os.urandom(20_000_000))
+    grants = [Grant(store=ends.store, writable=frozenset() if way == "refused" and not number else None)
+              for number in range(4)]
+    for number, grant in enumerate(grants):
+        ends.service.open(f"{KEY}-{number}", grant)
+    first, *others = (ends.client.put(ends.node, f"{KEY}-{number}", digest, size, path) for number in range(4))
+    if way == "gives-up":
+        while not grants[0].written_bytes:
+            await deferLater(reactor, 0.0, lambda: None)
+        first.cancel()
+    with pytest.raises(CancelledError if way == "gives-up" else TransferError):
+        await first
+    await gatherResults(others)
+    assert grants[1].written_bytes + grants[0].written_bytes >= size
+    assert not grants[2].written_bytes
+    assert not grants[3].written_bytes
+    assert ends.store.read(digest) == Path(path).read_bytes()
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_file_of_the_sandbox_is_served_from_where_it_is(ends: Ends) -> None:
     digest, size, path = ends.file(b"output" * 10_000)
     grant = Grant(sources={digest: path})
