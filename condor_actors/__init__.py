@@ -64,16 +64,15 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """A name of the API, from the module that has it."""
+    home = "condor_actors.api" if name in _FACES else next((each for each, of in _HOMES.items() if name in of), "")
+    if not home:  # so it is with each module of the package before it is loaded
+        raise AttributeError(f"module 'condor_actors' has no attribute {name!r}")
     from importlib import import_module
 
     if name in _FACES:
-        return import_module(f"condor_actors.api.{name}")
-    for home, names in _HOMES.items():
-        if name in names:
-            found = getattr(import_module(home), name)
-            globals()[name] = found
-            return found
-    raise AttributeError(f"module 'condor_actors' has no attribute {name!r}")
+        return import_module(f"{home}.{name}")
+    found = globals()[name] = getattr(import_module(home), name)
+    return found
 
 
 def __dir__() -> list[str]:

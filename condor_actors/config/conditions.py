@@ -6,8 +6,6 @@ these behind ``!``.
 
 from __future__ import annotations
 
-import re
-
 from condor_actors.config.errors import ConfigError
 from condor_actors.config.lines import LogicalLine
 from condor_actors.config.macros import MacroSet
@@ -25,6 +23,9 @@ LANGUAGE_VERSION: Final = (25, 14, 0)
 _KEYWORD: Final = late(r"(if|elif|else|endif)\b\s*(.*)", "is")
 _VERSION: Final = late(r"version\s*(==|!=|>=|<=|>|<|=)?\s*(\d+(?:\.\d+){0,2})\s*", "i")
 _DEFINED: Final = late(r"defined\b\s*(.*)", "is")
+_TEMPLATE: Final = late(r"use\s+(\w+)\s*:\s*(\w+)", "i")
+_ASSIGNS: Final = late(r"[=:]")
+_SPACE: Final = late(r"\s")
 _TRUE: Final = frozenset({"TRUE", "YES", "T", "Y"})
 _FALSE: Final = frozenset({"FALSE", "NO", "F", "N", ""})
 
@@ -57,7 +58,7 @@ class Conditions:
         if line.block is not None or line.text[:1] not in "iIeE":
             return False
         match = _KEYWORD.fullmatch(line.text)
-        if match is None or re.match(r"[=:]", match[2]):
+        if match is None or _ASSIGNS.match(match[2]):
             return False
         keyword, rest = match[1].lower(), match[2].strip()
         if keyword == "if":
@@ -118,11 +119,11 @@ class Conditions:
         name = self._macros.expand(rest).strip()
         if not name:
             return False
-        if match := re.fullmatch(r"use\s+(\w+)\s*:\s*(\w+)", name, re.IGNORECASE):
+        if match := _TEMPLATE.fullmatch(name):
             from condor_actors.config.templates import template_statements
 
             return template_statements(match[1], match[2], None) is not None
-        if re.search(r"\s", name):
+        if _SPACE.search(name):
             raise ConfigError(f"defined takes one name, not {name!r}", value=name, expected="the name of a macro")
         return bool(self._macros.raw(name)) or bool(_truth(name)) or name.isdecimal()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from condor_actors.config.errors import ConfigError, UnknownParameterError, nearest_word
@@ -12,6 +11,7 @@ from condor_actors.config.parameters import find_parameter, plain_names
 from condor_actors.config.settings import PARAMETER
 from condor_actors.config.transforms import is_job_transform
 from condor_actors.config.typed import Value, convert, split_words
+from condor_actors.patterns import late
 from condor_actors.records import NamedTuple
 
 TYPE_CHECKING = False  # typing is not loaded
@@ -34,6 +34,7 @@ __all__ = ["Config", "Slip"]
 DEFAULT = Source("<Default>")
 NUMBERS = frozenset({Kind.INTEGER, Kind.REAL, Kind.SECONDS, Kind.SIZE, Kind.BOOLEAN})
 DETECTED = Source("<Detected>")
+_WORD = late(r"[A-Za-z_]\w*")
 
 
 class Slip(NamedTuple):
@@ -298,7 +299,7 @@ class Config:
         """Names that the text of some other value contains, as a macro or as the name of an attribute."""
         found: set[str] = set()
         for definition in self.macros:
-            found.update(word.upper() for word in re.findall(r"[A-Za-z_]\w*", definition.raw))
+            found.update(word.upper() for word in _WORD.findall(definition.raw))
         return found
 
     def _problem(self, definition: Definition) -> ConfigError | None:

@@ -153,6 +153,8 @@ _SOURCES: dict[str, Callable[[], str | None]] = {
     "ARCH": _architecture,
     "OPSYS": lambda: "LINUX",
     "OPSYS_VER": _major_version,
+    "OPSYSVER": lambda: f"{_major_version()}00",
+    "OPSYSMAJORVER": _major_version,
     "OPSYS_AND_VER": lambda: _distribution() + _major_version(),
     "OPSYSANDVER": lambda: _distribution() + _major_version(),
     "OPSYS_NAME": _distribution,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Mapping
 
 from condor_actors.config.errors import ConfigError
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConfigFunctions"]
 
+_ITEM: Final = late(r"[\w.]+")
 _FILE_LETTERS: Final = late(r"F[fpduwnxbqa]*")
 _FORMAT: Final = late(
     r"(.*?)%([-+ #0]*\d{0,3}(?:\.\d{1,3})?)(?:h|hh|l|ll|j|z)?([diouxXeEfFgGsvV])(.*)", "s"
@@ -190,7 +190,7 @@ def _quoted(name: str, letters: str) -> str:
 
 def _text_of(item: str, expansion: Expansion, depth: int) -> str:
     """The expanded value of the macro called ``item``; ``item`` itself when there is none."""
-    raw = expansion.lookup(item) if re.fullmatch(r"[\w.]+", item) else None
+    raw = expansion.lookup(item) if _ITEM.fullmatch(item) else None
     return item if raw is None else expansion.expand(raw, depth)
 
 

@@ -11,7 +11,6 @@ Source: HTCondor manual, Introduction to Configuration, "Ordered Evaluation to S
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 
 from condor_actors import accounts
@@ -29,6 +28,7 @@ from condor_actors.written_text import NotText, read_written
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    import re
     from pathlib import Path
     from typing import Final
 
@@ -46,6 +46,8 @@ _INCLUDE: Final = late(
 _USE: Final = late(r"@?use\s+(?P<category>\w+)\s*:\s*(?P<templates>.*)", "is")
 _MESSAGE: Final = late(r"@?(?P<kind>warning|error)\s*:\s*(?P<text>.*)", "is")
 _TEMPLATE: Final = late(r"\s*,?\s*(?P<name>[\w.]+)\s*")
+_BETWEEN: Final = late(r"[,\s]+")
+_NAME: Final = late(r"[A-Za-z_][\w.]*")
 
 ENVIRONMENT: Final = "<Environment>"
 
@@ -196,7 +198,7 @@ class Loader:
                     done.add(listed)
                     self._read_listed(listed)
                 return
-            names = [name for name in re.split(r"[,\s]+", listed) if name and name not in done]
+            names = [name for name in _BETWEEN.split(listed) if name and name not in done]
             if not names:
                 return
             done.add(names[0])
@@ -207,13 +209,13 @@ class Loader:
         return (self._value("REQUIRE_LOCAL_CONFIG_FILE") or "true").upper() in ("TRUE", "YES", "1", "T")
 
     def _read_folders(self, folders: str) -> None:
-        exclusion = self._value("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP") or r"(?!)"
-        for folder in re.split(r"[,\s]+", folders):
+        excluded = late(self._value("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP") or r"(?!)")
+        for folder in _BETWEEN.split(folders):
             if not folder or not os.path.isdir(folder):
                 continue
             for name in sorted(os.listdir(folder)):
                 path = os.path.join(folder, name)
-                if not re.search(exclusion, name) and os.path.isfile(path):
+                if not excluded.search(name) and os.path.isfile(path):
                     self._read_file(path, 0)
 
     def _read_settings(self) -> None:
@@ -324,7 +326,7 @@ class Loader:
         if "$(" not in written:
             return written
         name = self.macros.expand(written).strip()
-        if re.fullmatch(r"[A-Za-z_][\w.]*", name) is None:
+        if _NAME.fullmatch(name) is None:
             raise ConfigError(f"{written} stands for {name!r}, which is no name", file=line.file, line=line.line,
                               value=name, expected="a name of letters, digits, _ and .")
         return name

@@ -11,7 +11,6 @@ left alone: the reader of the value expands them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 from condor_actors.config.errors import ConfigError
@@ -20,6 +19,7 @@ from condor_actors.records import NamedTuple
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    import re
     from typing import Final, Protocol
 else:
     Protocol = object
@@ -43,6 +43,7 @@ SEARCH_COST: Final = 40
 
 HIDDEN_DOLLAR: Final = "\x00"
 _REFERENCE: Final = late(r"\$([A-Za-z_]*)\(")
+_OWN_REFERENCE: Final = late(r"(?<!\$)\$\(([\w.]+)(:[^()]*)?\)")
 _NAME: Final = late(r"[A-Za-z0-9_.]+[?#+]?")
 
 
@@ -184,7 +185,7 @@ class MacroSet:
                 raise ConfigError("the value grows beyond all bounds: it takes itself in again and again", name=key)
             return value
 
-        return re.sub(r"(?<!\$)\$\(([\w.]+)(:[^()]*)?\)", replaced, raw)
+        return _OWN_REFERENCE.sub(replaced, raw)
 
     def _before(self, key: str, name: str) -> str:
         """What ``name`` means just before ``key`` is set."""

@@ -11,7 +11,6 @@ A name may hold places for the user's own words: ``SLOT_TYPE_<N>``, ``ALLOW_<LEV
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Sequence
 
 from condor_actors.patterns import late
@@ -19,6 +18,7 @@ from condor_actors.records import NamedTuple
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    import re
     from typing import Final, Literal
 
     Change = Literal["live", "restart"]
@@ -96,6 +96,8 @@ class Parameter(NamedTuple):
 
     def pattern(self) -> re.Pattern[str]:
         """What the names look like that this row describes."""
+        import re
+
         parts = PLACE.split(self.name)
         built = [
             re.escape(part) if index % 2 == 0 else _WORDS.get(part, r"[A-Z0-9_.]+")

@@ -21,8 +21,6 @@ on a job.  **Source**: the manual, "ClassAd Transforms".
 
 from __future__ import annotations
 
-import re
-
 from condor_actors.classads import ClassAdSyntaxError, parse_expression
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.config.errors import ConfigError
@@ -32,6 +30,7 @@ from condor_actors.records import NamedTuple
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    import re
     from typing import Final
 
 __all__ = ["Assignment", "JobTransform", "Step", "is_job_transform", "read_transform"]
@@ -43,6 +42,7 @@ FORBIDDEN: Final = frozenset({"clusterid", "procid", "owner", "user", "globaljob
 _ASSIGNMENT: Final = late(r"([A-Za-z_][\w.]*)\s*=(?!=)\s*(.*)", "s")
 _CONDITION: Final = late(r"(if|elif|else|endif)\b(?!\s*[=:])", "i")
 _NAME: Final = late(r"[A-Za-z_]\w*")
+_FIRST_WORD: Final = late(r"([^\s=,]+)\s*[=,]?\s*")
 _WITH_EXPRESSION: Final = ("SET", "DEFAULT", "EVALSET", "EVALMACRO")
 _ON_NAMES: Final = ("COPY", "RENAME", "DELETE")
 _KEYWORDS: Final = ("NAME", "REQUIREMENTS", *_WITH_EXPRESSION, *_ON_NAMES)
@@ -164,7 +164,7 @@ def _step(keyword: str, rest: str, line: str) -> Step:
         pattern, rest = _pattern(rest, line)
         target = ""
     else:
-        found = re.match(r"([^\s=,]+)\s*[=,]?\s*", rest)
+        found = _FIRST_WORD.match(rest)
         target, rest = (found[1], rest[found.end():]) if found is not None else ("", rest)
         if not _NAME.fullmatch(target):
             raise ConfigError(f"{keyword} needs the name of an attribute", value=line)
@@ -204,6 +204,8 @@ def _expression(text: str, line: str) -> str:
 
 def _pattern(rest: str, line: str) -> tuple[re.Pattern[str], str]:
     """``/regex/options`` at the beginning, and what follows it."""
+    import re
+
     end = 1
     while end < len(rest) and rest[end] != "/":
         end += 2 if rest[end] == "\\" else 1

@@ -7,7 +7,6 @@ the ClassAd package, so that a tool that only needs those does not load it.
 from __future__ import annotations
 
 import math
-import re
 
 from condor_actors.config.errors import ConfigError, nearest_word
 from condor_actors.config.parameter import Kind, Parameter
@@ -24,6 +23,7 @@ __all__ = ["Value", "constant_text", "constant_value", "convert", "split_words"]
 Value = object
 """What a parameter is converted to: str, bool, int, float, tuple of str, or a ClassAd expression."""
 
+_BETWEEN: Final = late(r"[,\s]+")
 _INTEGER: Final = late(r"[-+]?\d{1,18}")
 _REAL: Final = late(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _SIZE: Final = late(r"(.*?[\d)])\s*([KMGT]?i?B?|bytes?)", "i")
@@ -74,7 +74,7 @@ def convert(parameter: Parameter, text: str) -> Value:
 
 def split_words(text: str) -> tuple[str, ...]:
     """The words of a list; commas, blanks or both part them."""
-    return tuple(word for word in re.split(r"[,\s]+", text) if word)
+    return tuple(word for word in _BETWEEN.split(text) if word)
 
 
 def _wrong(parameter: Parameter, text: str, nearest: str | None = None) -> ConfigError:

@@ -17,7 +17,6 @@ as the job that brought it.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from condor_actors import records
@@ -32,6 +31,8 @@ __all__ = ["BadPlugin", "Plugin", "PluginTable", "failure_of", "job_plugins", "o
 
 MOST_PLUGINS = 20
 MOST_METHODS = 50
+_RESULT = late(r"\s*Transfer\w+\s*=")
+_URL = late(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _METHOD = late(r"[a-z][a-z0-9+.-]{0,29}")
 _TOLD = 600
 """Letters of a plugin's own words in a hold reason."""
@@ -220,7 +221,7 @@ def failure_of(plugin: Plugin, files: Sequence[tuple[str, str]], status: int, re
         results: what it has written into its file; said: the end of what it wrote to its standard output and error.
     """
     text = results if plugin.several else "\n".join(
-        line for line in said.splitlines() if re.match(r"\s*Transfer\w+\s*=", line))
+        line for line in said.splitlines() if _RESULT.match(line))
     try:
         ads = _ads(text)
     except (ClassAdSyntaxError, ValueError) as error:
@@ -247,4 +248,4 @@ def _last_words(said: str) -> str:
 def _shown(text: str) -> str:
     """A plugin's words in one line, without what would be a URL's secrets."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[-_TOLD:]
-    return re.sub(r"[A-Za-z][A-Za-z0-9+.-]*://\S+", lambda found: shown_url(found.group()), line)
+    return _URL.sub(lambda found: shown_url(found.group()), line)

@@ -11,7 +11,6 @@ Several queue statements fill one cluster, unless executable or universe changed
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from condor_actors import records
@@ -38,6 +37,10 @@ MAX_JOBS = 1_000_000
 MAX_FACTORY_JOBS = 10_000_000
 _ASSIGNMENT = late(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)\Z", "s")
 _DIRECTIVE = late(r"(include|use|warning|error)\b\s*(.*?)\s*:\s*(.*)\Z", "is")
+_DEFINED = late(r"defined(?:\s+(\S+))?\s*\Z", "i")
+_VERSION = late(r"version\s*(>=|<=|==|!=|>|<)\s*([\d.]+)\s*\Z", "i")
+_TEMPLATE = late(r"(\w+)(?:\(([^)]*)\))?")
+_NUMBERS = late(r"\d+(?:\.\d+)+")
 _CONDITION = late(r"(if|elif|else|endif)(?=\s|$|\()\s*(.*)\Z", "i")
 
 
@@ -89,7 +92,7 @@ class Description:
             live={},
             defaults={},
             environ=world.environ,
-            choose=world.random.randrange,
+            choose=_chosen if world.random is None else world.random.randrange,
             evaluate=evaluate_text,
             cwd=world.cwd,
         )
@@ -290,8 +293,8 @@ class Description:
         text = self.scope.expand(condition).strip()
         negated = text.startswith("!") and not text.startswith("!=")
         text = text[1:].strip() if negated else text
-        defined = re.match(r"defined(?:\s+(\S+))?\s*\Z", text, re.IGNORECASE)
-        version = re.match(r"version\s*(>=|<=|==|!=|>|<)\s*([\d.]+)\s*\Z", text, re.IGNORECASE)
+        defined = _DEFINED.match(text)
+        version = _VERSION.match(text)
         if defined:
             name = defined.group(1) or ""
             holds = bool(name) and (self.scope.raw(name) is not None or self.world.setting(name) is not None)
@@ -334,7 +337,7 @@ class Description:
     def _use(self, category: str, names: str, line: Line, reader: LineReader, depth: int) -> None:
         if category.lower() not in ("template", "jobset", "submit"):
             raise _wrong(f"use {category}: expected TEMPLATE", line, reader)
-        for name, arguments in re.findall(r"(\w+)(?:\(([^)]*)\))?", names):
+        for name, arguments in _TEMPLATE.findall(names):
             body = self.world.setting(f"SUBMIT_TEMPLATE_{name}")
             if body is None:
                 raise _wrong(f"there is no template {name}: SUBMIT_TEMPLATE_{name} is not configured", line, reader)
@@ -469,8 +472,14 @@ def _wrong(problem: str, line: Line, reader: LineReader) -> SubmitError:
     return SubmitError(problem, file=reader.source, line=line.number, parsing=True)
 
 
+def _chosen(*limits: int) -> int:
+    from random import randrange
+
+    return randrange(*limits)
+
+
 def _compare_versions(version_line: str, relation: str, wanted: str) -> bool:
-    found = re.search(r"\d+(?:\.\d+)+", version_line)
+    found = _NUMBERS.search(version_line)
     ours = tuple(int(part) for part in (found.group(0) if found else "0").split("."))
     theirs = tuple(int(part) for part in wanted.strip(".").split("."))
     ours += (0,) * (len(theirs) - len(ours))

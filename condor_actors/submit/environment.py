@@ -17,12 +17,6 @@ else:
     Protocol = object
 
 
-def _random() -> Random:
-    from random import Random
-
-    return Random()
-
-
 class FileSystem(Protocol):
     """Questions about files of the submit machine.  Paths are absolute except where a statement names them."""
 
@@ -64,7 +58,7 @@ class Environment:
         files: the file system.
         setting: a value of the configuration, None when it is not set.
         version, platform: the two lines of condor_version.
-        random: for the ``$RANDOM_`` macros.
+        random: for the ``$RANDOM_`` macros; None: Python's own.
         submit_method: 0 condor_submit, 1 a DAG's own, 2 Python …
     """
 
@@ -79,5 +73,5 @@ class Environment:
     version: str
     platform: str
     automatic: Mapping[str, str] = records.Factory(dict)
-    random: Random = records.Factory(_random)
+    random: Random | None = None
     submit_method: int = 0

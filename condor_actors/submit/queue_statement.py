@@ -13,7 +13,6 @@ match patterns.  A slice then chooses among the items.  Each row is queued COUNT
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 from condor_actors import records
@@ -23,11 +22,14 @@ from condor_actors.written_text import text_problem
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    import re
     from typing import Protocol
 else:
     Protocol = object
 
 MAX_COUNT = 10_000_000
+_QUEUE = late(r"queue(?=\s|\(|$)\s*", "i")
+_BETWEEN = late(r"[,\s]+")
 _KEYWORD = late(r"(?:^|[\s,])(in|from|matching)(?=[\s(\[]|$)", "i")
 _QUALIFIER = late(r"(files|dirs|any)(?=[\s(\[]|$)\s*", "i")
 _SLICE = late(r"\[\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d*)\s*)?\]\s*|\[\s*(-?\d+)\s*\]\s*")
@@ -91,7 +93,7 @@ class QueueStatement:
 
 def is_queue(text: str) -> bool:
     """Whether a logical line is a queue statement (and not ``queue = …``)."""
-    word = re.match(r"queue(?=\s|\(|$)\s*", text, re.IGNORECASE)
+    word = _QUEUE.match(text)
     return word is not None and not text[word.end() :].startswith("=")
 
 
@@ -115,7 +117,7 @@ def parse_queue(arguments: str, evaluate: Callable[[str], object], *, file: str 
     mode = Mode(keyword.group(1).lower())
     before, after = text[: keyword.start(1)].rstrip(" \t,"), text[keyword.end(1) :].strip()
     names = _VARIABLES.search(before)
-    variables = tuple(re.split(r"[\s,]+", names.group(1).strip())) if names else ()
+    variables = tuple(_BETWEEN.split(names.group(1).strip())) if names else ()
     twice = sorted({name for name in variables if [*map(str.lower, variables)].count(name.lower()) > 1})
     if twice:
         raise wrong(f"queue: the variable {twice[0]} is named more than once; each column needs a name of its own")
@@ -202,7 +204,7 @@ def _inline(text: str, mode: Mode) -> tuple[str, ...]:
 
 def split_items(text: str) -> list[str]:
     """A list separated by commas and blanks."""
-    return [item for item in re.split(r"[,\s]+", text) if item]
+    return [item for item in _BETWEEN.split(text) if item]
 
 
 def load_items(statement: QueueStatement, files: Files, *, file: str = "", line: int = 0) -> list[str]:

@@ -8,7 +8,6 @@ attribute and is only told about.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from condor_actors.cores.submit_commands import (
@@ -132,6 +131,8 @@ def place_of(error: SubmitError, scope: Scope) -> str:
 
     An error that names no command is about the first one that it speaks of, by its name or its value.
     """
+    import re
+
     words = () if error.command else re.findall(r"[a-z_][\w.]*", error.problem[:200].lower())
     for key in (error.command, *ALIASES.get(error.command, ()), *words):
         if key in scope.assigned:

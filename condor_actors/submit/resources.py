@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
 from condor_actors.classads import ClassAd, Expr
@@ -10,6 +9,11 @@ from condor_actors.patterns import late
 from condor_actors.submit.build_context import MOST, BuildContext, parsed
 from condor_actors.submit.errors import SubmitError
 
+_RUNTIME = late(r"(\d+)(?:\.(\d{1,2}))?")
+_BETWEEN = late(r"[,\s]+")
+_LIMIT = late(r"[\w.]+")
+_COUNT = late(r"\d+(\.\d+)?")
+_GROUP = late(r"[\w.@-]+")
 _QUANTITY = late(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])?(?:I?B?)|B)\s*$", "i")
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _TYPOS = {"cpu": "request_cpus", "gpu": "request_gpus", "gpu_memory": "gpus_minimum_memory",
@@ -203,7 +207,7 @@ def _check_names(context: BuildContext, value: Expr, command: str, written: str,
 
 def _runtime(context: BuildContext, runtime: str) -> None:
     """A version ``12.2`` is 12020."""
-    version = re.fullmatch(r"(\d+)(?:\.(\d{1,2}))?", runtime)
+    version = _RUNTIME.fullmatch(runtime)
     if version is None:
         context.set_expression("GPUsMinRuntime", runtime, "gpus_minimum_runtime")
         return
@@ -221,6 +225,8 @@ def gpu_properties(context: BuildContext) -> None:
     """RequireGPUs, completed by the least and greatest properties asked for."""
     if context.get("RequestGPUs") is None:
         return
+    import re
+
     required = context.get("RequireGPUs")
     text = "" if required is None else str(required)
     clauses = [
@@ -245,10 +251,10 @@ def concurrency_limits(context: BuildContext) -> None:
         context.set_expression("ConcurrencyLimits", expression, "concurrency_limits_expr")
     if words is None:
         return
-    limits = sorted(word for word in re.split(r"[,\s]+", words.lower()) if word)
+    limits = sorted(word for word in _BETWEEN.split(words.lower()) if word)
     for limit in limits:
         name, colon, count = limit.partition(":")
-        if not re.fullmatch(r"[\w.]+", name) or (colon and not re.fullmatch(r"\d+(\.\d+)?", count)):
+        if not _LIMIT.fullmatch(name) or (colon and not _COUNT.fullmatch(count)):
             raise SubmitError(f"Invalid concurrency limit '{limit}': expected NAME or NAME:COUNT")
     context.set("ConcurrencyLimits", ",".join(limits))
 
@@ -279,7 +285,7 @@ def accounting(context: BuildContext) -> None:
     if group is None and user is None:
         return
     for word in (group, user):
-        if word is not None and not re.fullmatch(r"[\w.@-]+", word):
+        if word is not None and not _GROUP.fullmatch(word):
             raise SubmitError(f"Invalid accounting group '{word}': expected letters, digits, '.', '_', '-', '@'")
     user = user or context.world.user
     if group is not None and group != "nice-user":

@@ -17,12 +17,12 @@ import atexit
 import marshal
 import posix
 import sys
-from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader, spec_from_file_location
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import MAGIC_NUMBER, ExtensionFileLoader, SourceFileLoader
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
 
     Entry = tuple[str, bool, int, int, int, int]
@@ -97,7 +97,7 @@ class _Bundle:
     Args:
         descriptor: of the open file.
         entries: of each module its source, whether it is a package, the source's time and size, where its code begins
-            behind the table and how long it is.
+            behind the table and how long it is; of an extension module it is nothing long.
         behind: where the table ends.
     """
 
@@ -131,10 +131,16 @@ class _Bundle:
             return None
         if int(now.st_mtime) != time or now.st_size != size:
             return None
-        code = posix.pread(self._descriptor, length, self._behind + begin)
-        return spec_from_file_location(
-            name, source, loader=_Loader(name, source, code),
-            submodule_search_locations=[source.rpartition("/")[0]] if is_package else None)
+        if length:
+            code = posix.pread(self._descriptor, length, self._behind + begin)
+            loader: ExtensionFileLoader | _Loader = _Loader(name, source, code)
+        else:
+            loader = ExtensionFileLoader(name, source)
+        spec = ModuleSpec(name, loader, origin=source, is_package=is_package)
+        spec.has_location, spec.cached = True, BUNDLE
+        if is_package:
+            spec.submodule_search_locations = [source.rpartition("/")[0]]
+        return spec
 
 
 class _EveryWay:

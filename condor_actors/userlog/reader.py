@@ -6,21 +6,21 @@ What is not yet complete stays behind for the next call.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-import attrs
+from condor_actors import records
+from condor_actors.patterns import late
 
-_HEAD = re.compile(rb"(\d{3}) \((-?\d{1,18})\.(-?\d{1,18})\.(-?\d{1,18})\) ")
-_BEGINNING = re.compile(rb"\d{3} \(|\d{0,3}\Z|\d{3} \Z")
+_HEAD = late(rb"(\d{3}) \((-?\d{1,18})\.(-?\d{1,18})\.(-?\d{1,18})\) ")
+_BEGINNING = late(rb"\d{3} \(|\d{0,3}\Z|\d{3} \Z")
 _XML_BEGINNINGS = (b"<?xml", b"<!DOCTYPE", b"<eventlog", b"<classads", b"<c>")
 _SHOWN_BYTES = 60
 _ENDING = b"\n...\n"
-_TAG = re.compile(rb"</?c>")
-_XML_NUMBER = re.compile(rb'<a n="(Cluster|Proc|Subproc|EventTypeNumber)">\s*<i>(-?\d{1,18})</i>')
+_TAG = late(rb"</?c>")
+_XML_NUMBER = late(rb'<a n="(Cluster|Proc|Subproc|EventTypeNumber)">\s*<i>(-?\d{1,18})</i>')
 
 
-@attrs.frozen
+@records.frozen
 class Event:
     """One event of one job."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 
-from inotify_simple import INotify, flags
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from inotify_simple import INotify
 
 FALLBACK_S = 0.5
 """Where the kernel has no watch to give, the file is looked at this often."""
-OF_FILE = flags.MODIFY | flags.MOVE_SELF
 
 
 class GrowingFile:
@@ -18,15 +18,17 @@ class GrowingFile:
 
     Args:
         path: the file; it must exist.
+        is_watched: False: the kernel is asked when `wait` is called first, which then returns at once.
 
     Raises:
         OSError: it cannot be opened.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, is_watched: bool = True) -> None:
         self._path = path
         self._file = open(path, "rb")  # noqa: SIM115 (closed by close)
-        self._notify = _watch(path)
+        self._notify = _watch(path) if is_watched else None
+        self._is_watched = is_watched
 
     def __enter__(self) -> GrowingFile:
         return self
@@ -53,8 +55,7 @@ class GrowingFile:
         here = os.fstat(self._file.fileno())
         if there.st_ino != here.st_ino or there.st_dev != here.st_dev:
             if self._notify is not None:  # it watches the file that was there; watched first, then read
-                with contextlib.suppress(OSError):
-                    self._notify.add_watch(self._path, OF_FILE)
+                _watch_file(self._notify, self._path)
             self._file.close()
             self._file = open(self._path, "rb")  # noqa: SIM115
             return self._file.read()
@@ -75,6 +76,9 @@ class GrowingFile:
         left_s = None if deadline_s is None else deadline_s - time.monotonic()
         if left_s is not None and left_s <= 0:
             return False
+        if not self._is_watched:
+            self._notify, self._is_watched = _watch(self._path), True
+            return True  # it may have grown before
         if self._notify is None:
             time.sleep(FALLBACK_S if left_s is None else min(left_s, FALLBACK_S))
             return True
@@ -93,14 +97,26 @@ class GrowingFile:
 
 def _watch(path: str) -> INotify | None:
     """Tells when the file or its entry in the folder changes; None where the kernel has no watch to give."""
+    from inotify_simple import INotify, flags  # with ctypes and all that it loads
+
     try:
         notify = INotify()
     except OSError:
         return None
     try:
-        notify.add_watch(path, OF_FILE)
+        notify.add_watch(path, flags.MODIFY | flags.MOVE_SELF)
         notify.add_watch(os.path.dirname(os.path.abspath(path)), flags.CREATE | flags.MOVED_TO)
     except OSError:
         notify.close()
         return None
     return notify
+
+
+def _watch_file(notify: INotify, path: str) -> None:
+    """The same for a file that has taken its place."""
+    from inotify_simple import flags
+
+    try:
+        notify.add_watch(path, flags.MODIFY | flags.MOVE_SELF)
+    except OSError:
+        return

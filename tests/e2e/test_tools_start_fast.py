@@ -20,14 +20,16 @@ COMMANDS = (
     "condor_submit job.sub", "condor_q", "condor_q -nobatch", "condor_q -long", "condor_status",
     "condor_history -limit 1",
     "condor_hold {job}", "condor_release {job}", "condor_prio -p 1 {job}", "condor_qedit {job} Colour 1",
-    "condor_userprio", "condor_config_val SPOOL", "condor_version", "condor_rm {job}",
+    "condor_wait fast.log {job}.0 -wait 0", "condor_userprio", "condor_config_val SPOOL", "condor_version",
+    "condor_rm {job}",
 )
 EXPENSIVE = ("attr", "ctypes", "dataclasses", "decimal", "difflib", "email", "inspect", "json", "logging", "pathlib",
-        "psutil", "shutil", "socket", "ssl", "subprocess", "tempfile", "threading", "typing", "urllib", "xml")
+        "platform", "psutil", "random", "re", "shutil", "socket", "ssl", "subprocess", "tempfile", "threading",
+        "typing", "urllib", "xml")
 """What the commands in `FREQUENT` load nothing of; Python loads each in 2 to 30 ms."""
 TABLES = "condor_actors.config.parameters"
 FREQUENT = ("condor_submit", "condor_q", "condor_status", "condor_history", "condor_hold", "condor_release",
-            "condor_rm")
+            "condor_rm", "condor_wait")
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +58,5 @@ def test_it_does_without_a_reactor(pool: PersonalPool, command: str, bundled: se
         ours = {module for module in loaded if module.startswith("condor_actors.") and not module.endswith("._core")}
         missing = ours - bundled - {"condor_actors.tools.start"}
         assert missing == set(), "the ROOTS of the bundle do not load these"
-    if name in FREQUENT and name != "condor_submit":  # which asks for names that no table has
         tables = {module.rpartition(".")[2] for module in loaded if module.startswith(f"{TABLES}.")}
         assert tables <= set(SOUGHT_FIRST)

@@ -8,14 +8,13 @@ Keywords are told apart by the parser, because ``true`` is a name nowhere and ``
 
 from __future__ import annotations
 
-import re
-
 from condor_actors.classads.errors import ClassAdSyntaxError
 from condor_actors.classads.values import INT_MAX, INT_MIN
 from condor_actors.patterns import late
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    import re
     from typing import Final
 
 Token = tuple[str, str | int | float, int]

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from condor_actors.classads.language.expressions import (
     Binary,
@@ -32,6 +31,7 @@ from condor_actors.patterns import late
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    import re
     from typing import Any, Final
     from typing import Literal as Choice
 

@@ -45,7 +45,7 @@ MODULES = {
 }
 """The modules that hold the rows, by the heading under which the reference shows them."""
 
-SOUGHT_FIRST = ("pool", "daemons", "submit", "submit_defaults", "security")
+SOUGHT_FIRST = ("pool", "daemons", "submit", "submit_defaults", "security", "job_logs")
 """Where the names stand that a command asks for; one that finds them there never loads the others."""
 
 

@@ -37,6 +37,7 @@ ROWS = (
     expression("APPEND_RANK", None, "Added to the rank of every job."),
     words("SUBMIT_ATTRS", None, "Macros that are put into every job as attributes."),
     words("SUBMIT_EXPRS", None, "An older name of SUBMIT_ATTRS."),
+    words("SYSTEM_SUBMIT_ATTRS", None, "More such macros, which a site sets beside the SUBMIT_ATTRS of its users."),
     boolean("SUBMIT_SEND_RESCHEDULE", True, "Whether submit asks for an early cycle."),
     choice(
         "SHOULD_TRANSFER_FILES",

@@ -6,8 +6,6 @@ Schemes compare without case (RFC 3986, 3.1).  ``file:`` is the submit machine's
 
 from __future__ import annotations
 
-import re
-
 from condor_actors.patterns import late
 
 __all__ = ["FETCHED", "MAX_URL_BYTES", "OBJECT_STORES", "bad_url", "is_url", "local_path", "scheme_of", "shown_url",
@@ -19,6 +17,7 @@ OBJECT_STORES = ("s3", "gs")
 """Schemes that the submit machine signs: execute machines see https."""
 FILE = "file"
 MAX_URL_BYTES = 8192
+_QUERY = late(r"[?#]")
 _SCHEME = late(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _NOT_PRINTED = late(r"[\x00-\x20\x7f]")
 _LOCAL_HOST = "localhost/"
@@ -63,6 +62,6 @@ def bad_url(url: str) -> str:
 def shown_url(url: str) -> str:
     """A URL for people and logs: without password, query and fragment, which may hold secrets."""
     scheme, mark, rest = url.partition("://")
-    rest = re.split(r"[?#]", rest, maxsplit=1)[0]
+    rest = _QUERY.split(rest, maxsplit=1)[0]
     host, slash, path = rest.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"[:500]

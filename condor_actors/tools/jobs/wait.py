@@ -223,7 +223,7 @@ BEGIN_S = 10.0
 
 def _wait(call: Call) -> int:
     try:
-        log = GrowingFile(call.log)
+        log = GrowingFile(call.log, is_watched=False)
     except OSError as error:
         return _say(f"Couldn't open {call.log}: {error.strerror}")
     begin_s = time.monotonic() + BEGIN_S

@@ -258,8 +258,6 @@ def make_logs(clusters: Sequence[Cluster]) -> None:
     The first event is written by a shadow host, which may have to start; a script that looks for the log at once
     (``condor_submit job.sub && condor_wait job.log``) finds it all the same.
     """
-    from contextlib import suppress
-
     from condor_actors.classads import ClassAd
     from condor_actors.userlog.paths import LOG_ATTRIBUTES, log_paths
 
@@ -279,5 +277,7 @@ def make_logs(clusters: Sequence[Cluster]) -> None:
                 return
             if path not in made:
                 made.add(path)
-                with suppress(OSError, ValueError):  # the shadow host says what is wrong with it
+                try:
                     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+                except (OSError, ValueError):  # the shadow host says what is wrong with it
+                    continue

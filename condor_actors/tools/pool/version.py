@@ -7,7 +7,6 @@ that the program is Condor Actors.
 from __future__ import annotations
 
 import os
-import platform
 import sys
 from collections.abc import Sequence
 
@@ -24,7 +23,7 @@ def version_line() -> str:
 
 def platform_line() -> str:
     """The second line: ``$CondorPlatform: ARCH-OS $``."""
-    return f"$CondorPlatform: {platform.machine().upper()}-{_system()} $"
+    return f"$CondorPlatform: {os.uname().machine.upper()}-{_system()} $"
 
 
 def _system() -> str:
@@ -35,7 +34,7 @@ def _system() -> str:
                 name, _, value = line.strip().partition("=")
                 found[name] = value.strip('"')
     except OSError:
-        return platform.system()
+        return os.uname().sysname
     return f"{found.get('ID', 'linux').capitalize()}_{found.get('VERSION_ID', '').partition('.')[0]}".rstrip("_")
 
 
@@ -53,7 +52,7 @@ def main() -> int:
 
 def _answer(given: Sequence[Given]) -> int:
     names = {item.name for item in given}
-    words = {"arch": platform.machine().upper(), "opsys": os.uname().sysname.upper()}
+    words = {"arch": os.uname().machine.upper(), "opsys": os.uname().sysname.upper()}
     if names & words.keys():
         print(" ".join(word for name, word in words.items() if name in names))
     else:

@@ -15,7 +15,6 @@ A missing attribute prints ``undefined`` in autoformat.  Several options make on
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -26,12 +25,14 @@ from condor_actors.patterns import late
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    import re
     from typing import Any, ClassVar
 
 KNOWN_LINES = 20_000
 """Lines that are kept in the form in which they are printed."""
 
 _NAME = late(r"[A-Za-z_]\w*\Z")
+_ESCAPED = late(r"\\(\D)")
 _CONVERSION = late(r"%([-+ #0]*)(\d*)(?:\.(\d+))?(?:hh|h|ll|l|L|q|j|z|t)?([A-Za-z])")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
 
@@ -315,7 +316,7 @@ def _first_conversion(form: str) -> re.Match[str] | None:
 
 
 def _unescape(text: str) -> str:
-    return re.sub(r"\\(\D)", lambda found: _ESCAPES.get(found.group(1), found.group(1)), text)
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found.group(1), found.group(1)), text)
 
 
 def projected(ad: ClassAd, attributes: Sequence[str]) -> ClassAd:

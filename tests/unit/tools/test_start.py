@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import marshal
 import os
 import subprocess
 import sys
+from importlib.machinery import ExtensionFileLoader
 from importlib.util import MAGIC_NUMBER, module_from_spec
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from condor_actors.tools.bundle import bundle
 
 BIN = Path(sys.prefix) / "bin"
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
+ROOT = str(Path(start.__file__).parents[2])
 HOSTILE = "import os\nopen(os.environ['MARK'], 'a').write(__file__ + '\\n')\nraise SystemExit('not ours')\n"
 
 
@@ -98,6 +101,28 @@ def test_a_module_comes_from_the_bundle(tmp_path: Path) -> None:
     spec.loader.exec_module(module)
     assert module.WORD == "bundle"
     assert found.find_spec("unsaid") is None
+
+
+def test_an_extension_module_is_loaded_from_where_it_lies(tmp_path: Path) -> None:
+    table = marshal.loads(bundle()[start.HEAD_BYTES:])
+    source, _, _, _, begin, length = table["msgpack._cmsgpack"]
+    assert (Path(source).suffix, length) == (".so", 0)
+    found = start._Bundle(0, table, begin).find_spec("msgpack._cmsgpack")
+    assert found is not None
+    assert isinstance(found.loader, ExtensionFileLoader)
+    assert module_from_spec(found).__file__ == source
+
+
+def test_the_datetime_of_the_bundle_has_what_pythons_has() -> None:
+    program = ("import sys\nfrom condor_actors.tools import start\n"
+               "sys.meta_path.insert(0, start._Bundle.read(start.BUNDLE))\n"
+               "import datetime\nprint(*sorted(n for n in dir(datetime) if n[0] != '_' or n == '__doc__'))\n"
+               "print(datetime.__spec__.cached)")
+    said = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys\nsys.path.append({ROOT!r})\n{program}"],
+                          capture_output=True, text=True, check=True).stdout.splitlines()
+    wanted = {name for name in dir(datetime) if not name.startswith("_")} - {"sys"} | {"__doc__"}
+    assert set(said[0].split()) == wanted
+    assert said[1] == start.BUNDLE
 
 
 @pytest.mark.parametrize("change", ["time", "size", "gone"])
