@@ -106,9 +106,11 @@ class Host:
 
     def tool(self, *command: str, stdin: str | None = None, cwd: Path | None = None,
              environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a tool; whatever it exits with."""
+        """Run a tool; whatever it exits with.  What it borrows to be known elsewhere stays with the pool."""
+        own = {"_CONDOR_USER_CERTIFICATE": str(self.dir / "user.pem")}
         return subprocess.run(
-            self.command(*command), cwd=cwd or self.work, env={**self.environment, **(environment or {})}, input=stdin,
+            self.command(*command), cwd=cwd or self.work, env={**own, **self.environment, **(environment or {})},
+            input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True, text=True, timeout=180, check=False,
         )

@@ -1,9 +1,10 @@
 """The side of a bulk connection that dials: gives blobs to a peer and fetches blobs from it.
 
 Theory: all transfers with one node share a few connections, each busy with one transfer at a time; whatever waits
-takes the next free one.  What several transfers give to one node goes there once: all but the first wait for that one,
-and are told then that the node has it.  A connection that breaks costs only what was under way in a block: the transfer goes on from
-its offset over the next one, until it is done, refused, or has failed :data:`ATTEMPTS` times without a byte moving.
+takes the next free one. What several transfers give to one node goes there once: all but the first wait for that one,
+and are told then that the node has it. A connection that breaks costs only what was under way in a block: the
+transfer goes on from its offset over the next one, until it is done, refused, or has failed :data:`ATTEMPTS` times
+without a byte moving.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Hers(Machine):
         self.person = person
         self.work = person.home
         self.environment = {**machine.environment, "HOME": str(person.home), "USER": person.name,
-                            "LOGNAME": person.name}
+                            "LOGNAME": person.name, "_CONDOR_USER_CERTIFICATE": str(person.home / ".condor/user.pem")}
 
     def command(self, *words: str) -> list[str]:
         """As she runs it, by a Python that she can read."""

@@ -120,8 +120,7 @@ def busy() -> Iterator[Busy]:
         math = pools.math
         token = math.run("condor_token_create", "-identity", "games@trio").strip()
         laptop = pools.inside.machine("laptop", f"COLLECTOR_HOST = {math.address}:9618\n"
-                                                "SEC_TOKEN_DIRECTORY = $(LOCAL_DIR)/tokens.d\n"
-                                                "USER_CERTIFICATE = $(LOCAL_DIR)/user.pem\n")
+                                                "SEC_TOKEN_DIRECTORY = $(LOCAL_DIR)/tokens.d\n")
         for path, text in ((laptop.dir / "etc/pool/ca.crt", (math.dir / "etc/pool/ca.crt").read_text()),
                            (laptop.dir / "tokens.d/mine", token)):
             path.parent.mkdir(parents=True)

@@ -24,8 +24,7 @@ pytestmark = NEED_NAMESPACES
 def laptop(attacked: AttackedPool) -> Machine:
     """A machine that belongs to no pool, with the pool's CA certificate and nothing else."""
     made = attacked.wire.machine("laptop", f"COLLECTOR_HOST = {attacked.manager.address}:9618\n"
-                                           "SEC_TOKEN_DIRECTORY = $(LOCAL_DIR)/tokens.d\n"
-                                           "USER_CERTIFICATE = $(LOCAL_DIR)/user.pem\n")
+                                           "SEC_TOKEN_DIRECTORY = $(LOCAL_DIR)/tokens.d\n")
     folder = made.dir / "etc/pool"
     folder.mkdir(parents=True)
     shutil.copy(attacked.manager.dir / "etc/pool/ca.crt", folder / "ca.crt")

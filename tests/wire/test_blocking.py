@@ -194,9 +194,11 @@ def test_a_tool_imports_neither_twisted_nor_openssl() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("home", ["is written", "cannot be written"])
 @pytest_twisted.ensureDeferred
-async def test_a_user_borrows_a_certificate_from_the_machine(processes: Make, credentials: Credentials,
-                                                             pool: PoolFiles, short_dir: Path, tmp_path: Path) -> None:
+async def test_a_user_borrows_a_certificate_from_the_machine(
+        processes: Make, credentials: Credentials, pool: PoolFiles, short_dir: Path, tmp_path: Path,
+        home: str) -> None:
     from condor_actors.wire.membership import CertificateKeeper
 
     server = processes("schedd", credentials)
@@ -206,11 +208,15 @@ async def test_a_user_borrows_a_certificate_from_the_machine(processes: Make, cr
     own = ToolCredentials(certificate=str(tmp_path / "u/pem"), key=str(tmp_path / "u/pem"), ca=str(pool.ca))
 
     def tool() -> str:
+        if home == "cannot be written":
+            (tmp_path / "u").touch()
         assert not own.is_fresh()
-        own.borrow(str(short_dir))
-        assert own.is_fresh()
-        assert (tmp_path / "u/pem").stat().st_mode & 0o777 == 0o600
-        with connect(node, own) as client:
+        borrowed = own.borrow(str(short_dir))
+        assert borrowed.is_usable()
+        if home == "is written":
+            assert own.is_fresh()
+            assert (tmp_path / "u/pem").stat().st_mode & 0o777 == 0o600
+        with connect(node, borrowed) as client:
             return str(client.ask("echo", Done()).text)
 
     import pwd

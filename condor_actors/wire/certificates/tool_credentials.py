@@ -61,7 +61,7 @@ class ToolCredentials:
         own = cls(certificate=_path(config, "USER_CERTIFICATE"), key=_path(config, "USER_CERTIFICATE"), ca=ca,
                   partners=partners, gateways=gateways)
         if not own.is_fresh():
-            own.borrow(str(config.path("RUN")))
+            own = own.borrow(str(config.path("RUN")))
         return own if own.is_usable() else None
 
     def is_readable(self) -> bool:
@@ -82,11 +82,15 @@ class ToolCredentials:
         except OSError:
             return float("inf")
 
-    def borrow(self, run: str) -> None:
-        """Get a certificate in our name from a daemon of this machine; nothing changes when none lends one.
+    def borrow(self, run: str) -> ToolCredentials:
+        """Get a certificate in our name from a daemon of this machine.
 
         Args:
             run: the directory of the daemons' sockets.
+
+        Returns:
+            These, if the certificate is in our file or none was lent; where the file cannot be written (a home that is
+            full, or not ours), others that last as long as this process.
         """
         from condor_actors.messages.pool import BorrowCertificate
         from condor_actors.wire.blocking import connect
@@ -95,10 +99,15 @@ class ToolCredentials:
             try:
                 with connect(f"unix:{run}/{daemon}.sock", timeout_s=5.0) as client:
                     lent = client.ask("certificates", BorrowCertificate(), timeout_s=5.0)
-                self.keep(lent.bundle)
             except (WireError, OSError):
                 continue
-            return
+            try:
+                self.keep(lent.bundle)
+            except OSError:
+                path = _in_memory(lent.bundle)
+                return attrs.evolve(self, certificate=path, key=path)
+            break
+        return self
 
     def keep(self, bundle: bytes) -> None:
         """Have a borrowed certificate with its key (PEM) in our file, at once; ``OSError``: it cannot be written."""
@@ -155,6 +164,13 @@ def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
         return
     with open(certificate, "rb") as file:
         context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+
+
+def _in_memory(bundle: bytes) -> str:
+    """The path of a file that nobody else can open, and that goes with this process."""
+    descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
+    os.write(descriptor, bundle)
+    return f"/proc/self/fd/{descriptor}"
 
 
 def _path(config: Any, name: str) -> str:

@@ -76,7 +76,7 @@ def _certificate(config: Any, *, as_user: bool, is_anew: bool) -> ToolCredential
         own = ToolCredentials(**{what: os.path.expanduser(config.text(name) or "") for what, name in paths.items()},
                               gateways=gateway_nodes(config))
         if is_anew or not own.is_fresh():
-            own.borrow(str(config.path("RUN")))
+            own = own.borrow(str(config.path("RUN")))
         if own.is_usable():
             return own
     return ToolCredentials.of(config)
