@@ -26,7 +26,7 @@ class Cluster:
 
     Attributes:
         cluster_id: its number.
-        attributes: the cluster ad.
+        attributes: the cluster ad, that of the first job; ``ad``: its text.
         is_factory: whether the schedd makes the jobs as they are needed.
         procs: per job, the ad text of what differs from the cluster ad; its place is its ProcId.
     """
@@ -35,11 +35,7 @@ class Cluster:
     attributes: Attributes = records.Factory(dict)
     procs: Sequence[bytes] = records.Factory(list)
     is_factory: bool = False
-
-    @property
-    def ad(self) -> bytes:
-        """The text of the cluster ad."""
-        return b"".join(_line(name, value) for name, value in self.attributes.values())
+    ad: bytes = b""
 
     def add_first(self, made: Attributes) -> bytes:
         """Add a job that was made whole; the very first one also becomes the cluster ad.
@@ -50,6 +46,7 @@ class Cluster:
         if not self.procs:
             self.attributes = {key: pair for key, pair in made.items() if key not in _PER_JOB}
             self.attributes["clusterid"] = ("ClusterId", self.cluster_id)
+            self.ad = b"".join(_line(name, value) for name, value in self.attributes.values())
         text = b"".join(self._differences(made)) + b"".join(
             _line(name, None) for key, (name, _) in self.attributes.items() if key not in made and key != "clusterid"
         )

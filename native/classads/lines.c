@@ -122,6 +122,17 @@ static PyObject *looked_up(PyObject *table, PyObject *key, PyObject *function)
     return PyErr_Occurred() ? NULL : PyObject_CallOneArg(function, key);
 }
 
+/* Whether a string is its own text between quotes: ASCII without what is written as an escape. */
+static bool is_plain(PyObject *value)
+{
+    if (!PyUnicode_IS_COMPACT_ASCII(value))
+        return false;
+    const unsigned char *text = PyUnicode_DATA(value), *end = text + PyUnicode_GET_LENGTH(value);
+    while (text < end && *text >= ' ' && *text < 0x7f && *text != '"' && *text != '\\')
+        text++;
+    return text == end;
+}
+
 static PyObject *wire_name; /* under which an expression remembers its text */
 
 static bool put_value(Writer *writer, PyObject *value)
@@ -132,6 +143,9 @@ static bool put_value(Writer *writer, PyObject *value)
         if (!overflow)
             return put_number(writer, number);
     } else if (PyUnicode_CheckExact(value)) {
+        if (is_plain(value))
+            return put(writer, "\"", 1) && put(writer, PyUnicode_DATA(value), (size_t)PyUnicode_GET_LENGTH(value))
+                && put(writer, "\"", 1);
         return put_taken(writer, looked_up(writer->strings, value, writer->text_of));
     } else if (value == Py_True || value == Py_False) {
         return value == Py_True ? put(writer, "true", 4) : put(writer, "false", 5);

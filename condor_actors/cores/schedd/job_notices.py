@@ -160,14 +160,14 @@ class JobNotices:
         facts = {"SubmitHost": submit_host}
         keys = {name.lower() for name in LOG_ATTRIBUTES} - {"procid", "clusterid"}
         start = last = -1
+        wanted = self.wanted(cluster.ad)
         alike = cluster.ad.find("jobadinformationattrs") is None and cluster.ad.find("submiteventnotesattrs") is None
         for job in [*jobs, None]:
             plain = alike and job is not None and keys.isdisjoint(job.ad.own)
             if start >= 0 and (job is None or not plain or job.proc != last + 1):
-                found.append(self._add(cluster, start, last, JobEventType.SUBMIT, shared, facts,
-                                       wanted=self.wanted(cluster.ad)))
+                found.append(self._add(cluster, start, last, JobEventType.SUBMIT, shared, facts, wanted=wanted))
                 start = -1
-            if job is not None and plain and (self.wanted(cluster.ad) or self._context.settings.records_events):
+            if job is not None and plain and (wanted or self._context.settings.records_events):
                 start = job.proc if start < 0 else start
                 last = job.proc
             elif job is not None and not plain:

@@ -24,10 +24,11 @@ from __future__ import annotations
 
 import enum
 
-from condor_actors.messages.codes import JobStatus
+from condor_actors.classads import ClassAd
+from condor_actors.messages.codes import HoldCode, JobStatus
 from condor_actors.messages.queue import ActionResult, JobAction
 
-__all__ = ["ACTIONS", "ALIVE", "Step"]
+__all__ = ["ACTIONS", "ALIVE", "Step", "say_why_held"]
 
 
 ALIVE = frozenset({JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT, JobStatus.SUSPENDED})
@@ -76,3 +77,13 @@ ACTIONS: dict[JobAction, dict[JobStatus, tuple[ActionResult, Step]]] = {
     _A.CHECKPOINT: _row(_BAD, Step.CHECKPOINT, _BAD, _BAD, _BAD, _BAD, _BAD),
 }
 """(result told to the user, step) for every action and status; see the module."""
+
+
+def say_why_held(ad: ClassAd, *, spool: bool = False) -> None:
+    """A job submitted on hold has a reason and a code; ``spool``: a cluster's is held for its files."""
+    if spool and ad.parent is None:
+        ad.update({"JobStatus": int(JobStatus.HELD), "HoldReason": "Spooling input data files",
+                   "HoldReasonCode": int(HoldCode.SPOOLING_INPUT), "HoldReasonSubCode": 0})
+    elif ad.own.get("jobstatus") == JobStatus.HELD and ad.find("holdreason") is None:
+        ad.update({"HoldReason": "submitted on hold at user's request",
+                   "HoldReasonCode": int(HoldCode.SUBMITTED_ON_HOLD), "HoldReasonSubCode": 0})

@@ -8,7 +8,7 @@ A number is used up when its jobs are queued; one that is not used comes back wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 from typing import Any
 
@@ -22,6 +22,7 @@ from condor_actors.cores.schedd.gangs.gang import objection as gang_objection
 from condor_actors.cores.schedd.gangs.groups import merged
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_notices import JobNotices
+from condor_actors.cores.schedd.job_status import say_why_held
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveCounter
 from condor_actors.cores.schedd.queued_job import Cluster, Job
@@ -244,6 +245,7 @@ class Submissions:
         prefix = f"{settings.name}#{number}."
         suffix = f"#{int(self._context.now_s)}"
         rows: list[tuple[int, ClassAd]] = []
+        telling: dict[bytes, ClassAd] = {}
         for page in pending.pages:
             proc = page.first_proc
             for text in page.procs:
@@ -252,20 +254,13 @@ class Submissions:
                 ad.store("ProcId", proc)
                 ad.store("GlobalJobId", f"{prefix}{proc}{suffix}")
                 ad.parent = common
-                self.check_status(ad)
-                self.check_hold(ad, page.spool)
+                if text:
+                    self.check_status(ad)
+                    say_why_held(ad, spool=page.spool)
+                telling.setdefault(text, ad)
                 rows.append((proc, ad))
                 proc += 1
-        meter = Meter("the administrator's rules", None, SUBMISSION_STEPS + JOB_STEPS * total)
-        self.transform(number, common, [ad for _, ad in rows], meter)
-        self.check_commands(common, [ad for _, ad in rows])
-        self.check_set(common, [ad for _, ad in rows])
-        for _, ad in rows:
-            problem = gang_objection(ad, len(rows))
-            if problem:
-                raise Invalid(problem)
-            self.check_requirements(ad)
-            meter.refuse_when_spent()
+        self._check(number, common, [ad for _, ad in rows], telling.values())
         if rows and is_gang(rows[0][1]):
             if first.spool and len(rows) > 1:
                 raise Invalid("universe = parallel: the files of several groups of nodes cannot be spooled: submit "
@@ -280,6 +275,22 @@ class Submissions:
         if not rows or len({proc for proc, _ in rows}) != len(rows):
             raise Invalid(f"cluster {number}: no jobs, or two of the same number")
         return cluster, rows
+
+    def _check(self, number: int, common: ClassAd, jobs: list[ClassAd], telling: Collection[ClassAd]) -> None:
+        """The administrator's rules, and what no job may be; of jobs that differ by their number alone one tells."""
+        settings = self._context.settings
+        meter = Meter("the administrator's rules", None, SUBMISSION_STEPS + JOB_STEPS * len(jobs))
+        self.transform(number, common, jobs, meter)
+        if settings.transforms.transforms or settings.submit_requirements:  # which may look at the numbers too
+            telling = jobs
+        self.check_commands(common, telling)
+        self.check_set(common, telling)
+        for ad in telling:
+            problem = gang_objection(ad, len(jobs))
+            if problem:
+                raise Invalid(problem)
+            self.check_requirements(ad)
+            meter.refuse_when_spent()
 
     def transform(self, number: int, common: ClassAd, jobs: list[ClassAd], meter: Meter) -> None:
         """JOB_TRANSFORM_NAMES: the admin's changes, but for what the schedd alone says of a job."""
@@ -301,7 +312,7 @@ class Submissions:
             context.note(f"job transforms of cluster {number}: {', '.join(applied)}")
             for ad in (common, *jobs):
                 self.check_status(ad)
-                self.check_hold(ad, spool=False)
+                say_why_held(ad)
 
     def without_foreign(self, ad: ClassAd, delivery: Delivery) -> None:
         """What only the schedd says of a job (the table of job attributes, SECURE_JOB_ATTRS) is passed over or refused;
@@ -333,14 +344,14 @@ class Submissions:
         return {name: value for name, value in ad.own.items() if attribute(name).set_by is Hand.SCHEDD}
 
     @staticmethod
-    def check_commands(common: ClassAd, jobs: list[ClassAd]) -> None:
+    def check_commands(common: ClassAd, jobs: Collection[ClassAd]) -> None:
         """What would have no effect is refused, by whatever client it was submitted."""
         for ad in (common, *jobs):
             problem = None if MAY_BE_REFUSED.isdisjoint(ad.own) else objection(ad, ad.own)
             if problem is not None:
                 raise Invalid(problem)
 
-    def check_set(self, common: ClassAd, jobs: list[ClassAd]) -> None:
+    def check_set(self, common: ClassAd, jobs: Collection[ClassAd]) -> None:
         """The set that jobs name can be theirs."""
         problem = name_objection(common, jobs, is_on=self._context.settings.uses_sets)
         if problem:
@@ -401,18 +412,8 @@ class Submissions:
         self.check_status(ad)
         if ad.find("jobstatus") is None:
             ad.store("JobStatus", int(JobStatus.IDLE))
-        self.check_hold(ad, isinstance(page, SubmitPage) and page.spool)
+        say_why_held(ad, spool=isinstance(page, SubmitPage) and page.spool)
         return ad
-
-    @staticmethod
-    def check_hold(ad: ClassAd, spool: bool) -> None:
-        """A job submitted on hold has a reason and a code."""
-        if spool and ad.parent is None:
-            ad.update({"JobStatus": int(JobStatus.HELD), "HoldReason": "Spooling input data files",
-                       "HoldReasonCode": int(HoldCode.SPOOLING_INPUT), "HoldReasonSubCode": 0})
-        elif ad.own.get("jobstatus") == JobStatus.HELD and ad.find("holdreason") is None:
-            ad.update({"HoldReason": "submitted on hold at user's request",
-                       "HoldReasonCode": int(HoldCode.SUBMITTED_ON_HOLD), "HoldReasonSubCode": 0})
 
     def _queue(self, cluster: Cluster, rows: list[tuple[int, ClassAd]], delivery: Delivery, *, spool: bool) -> None:
         context = self._context

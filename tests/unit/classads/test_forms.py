@@ -154,6 +154,14 @@ def test_the_wire_form_is_the_same_with_and_without_the_core(levels: int) -> Non
     assert again.to_bytes() == data
 
 
+@pytest.mark.parametrize("text", ["", "plain text, (a) = b", *map(chr, range(1, 0x101)), "\udc80", "\U0001f600"])
+def test_each_character_of_a_string_is_written_as_without_the_core(text: str) -> None:
+    for whole in (text, f"before{text}", f"{text} and behind"):
+        ad = ClassAd({"A": whole})
+        assert ad.to_bytes() == long_form._lines_of(ad)
+        assert ClassAd.from_bytes(ad.to_bytes()).evaluate("A") == whole
+
+
 @pytest.mark.parametrize("engine", [condor_actors.classads, pure], ids=["in C", "in Python"])
 def test_what_an_ad_has_deleted_of_its_parents_is_not_written(engine: Any) -> None:
     ad = engine.ClassAd({"A": 1})

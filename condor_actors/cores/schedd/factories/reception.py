@@ -19,6 +19,7 @@ from condor_actors.cores.schedd.factories.factories import GAP_S
 from condor_actors.cores.schedd.factories.factory import Factory, pack
 from condor_actors.cores.schedd.gangs.gang import is_gang
 from condor_actors.cores.schedd.job_notices import JobNotices
+from condor_actors.cores.schedd.job_status import say_why_held
 from condor_actors.cores.schedd.queue_operations import DropItems, SaveItems
 from condor_actors.cores.schedd.queued_job import Cluster
 from condor_actors.cores.schedd.schedd_context import ScheddContext
@@ -204,7 +205,7 @@ class FactoryReception:
             if name.lower() in ad.own:
                 del ad[name]
         submissions.check_status(ad)
-        submissions.check_hold(ad, spool=False)
+        say_why_held(ad)
         submissions.check_commands(cluster.ad, [ad])
         submissions.check_set(cluster.ad, [ad])
 

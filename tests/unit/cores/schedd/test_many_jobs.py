@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from condor_actors.classads import ClassAd
+from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores.schedd import job_actions, job_policy, job_query, job_transitions, queued_job
 from condor_actors.cores.schedd.job_actions import ActionRest
 from condor_actors.cores.schedd.queued_job import Cluster
+from condor_actors.cores.schedd.schedd_settings import SubmitRequirement
 from condor_actors.effects import GoOn, Persist, Reply, SetTimer
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address, Delivery, Identity, Refused, TimerFired
 from condor_actors.messages.negotiate import NegotiateRequests, ResourceRequests
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, EditJobs, JobAction, QueryJobs
-from condor_actors.messages.submission import ReserveCluster, SubmitPage
+from condor_actors.messages.submission import ReserveCluster, SubmitPage, Submitted
 from tests.unit.cores.schedd.test_job_attributes import ANN, BOB, Queue
 
 MANY = 1_200
@@ -141,6 +142,34 @@ def test_every_edit_by_a_constraint(many: Many) -> None:
     answer, turns = many.whole(EditJobs(attributes=b"JobPrio = 3\n", constraint="ProcId > 9"))
     assert (answer.count, turns > 1) == (MANY - 10, True)
     assert [job.ad.get_int("JobPrio") for job in many.cluster.jobs.values()] == [0] * 10 + [3] * (MANY - 10)
+
+
+BAD_GANG = 'JobUniverse = 11\nMinHosts = "three"\nCmd = "x"\nRequirements = true\n'
+VANILLA = b"JobUniverse = 5\n"
+
+
+@pytest.mark.parametrize("procs", [(b"", VANILLA), (VANILLA, b""), (VANILLA, b"", VANILLA), (b"", b"")])
+def test_what_jobs_have_of_their_cluster_is_checked_wherever_they_stand(procs: tuple[bytes, ...]) -> None:
+    queue = Queue()
+    number = queue.send(ReserveCluster()).cluster_id
+    answer = queue.send(SubmitPage(cluster_id=number, page=0, cluster_ad=BAD_GANG.encode(), procs=procs, first_proc=0,
+                                   last=True))
+    assert isinstance(answer, Refused)
+    assert "machine_count" in answer.text
+    assert number not in queue.core.context.queue.clusters
+
+
+def test_a_rule_about_numbers_is_asked_about_each_job() -> None:
+    rule = SubmitRequirement(name="FEW", expression=parse_expression("TARGET.ProcId < 3"),
+                             reason=parse_expression('"three at most"'))
+    queue = Queue(submit_requirements=(rule,))
+    answers = []
+    for count in (3, 4):
+        number = queue.send(ReserveCluster()).cluster_id
+        answers.append(queue.send(SubmitPage(cluster_id=number, page=0, cluster_ad=b'Cmd = "x"\n',
+                                             procs=(b"",) * count, first_proc=0, last=True)))
+    assert isinstance(answers[0], Submitted)
+    assert answers[1] == Refused(code="invalid", text="three at most")
 
 
 def test_pages_of_a_large_cluster_with_gaps(many: Many, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from condor_actors.messages.codec import encode
 from condor_actors.messages.pages import LARGE_AD, MOST_AD_BYTES
+from condor_actors.submit import Description, clusters
 from condor_actors.submit.factory import Repeated
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.submission import pages_to_send
+from tests.unit.submit.worlds import World
 
 
 def cluster(ad: int, procs: Any, *, is_factory: bool = False) -> Any:
@@ -24,6 +26,18 @@ def test_jobs_of_any_sizes_fit_their_messages() -> None:
     assert [encode(page) for page in pages]
     assert [proc for page in pages for proc in page.procs] == procs
     assert [page.last for page in pages] == [False] * (len(pages) - 1) + [True]
+
+
+def test_the_text_of_a_clusters_ad_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "executable = /bin/sleep\narguments = $(word)\nqueue word from (\n" + "a\nb\nc\nd\n" * 50 + ")\n"
+    lines: list[str] = []
+    line = clusters._line
+    monkeypatch.setattr(clusters, "_line", lambda name, value: lines.append(name) or line(name, value))
+    (made,) = Description(World().environment(), lambda: 7).read(text, "x.sub")
+    (page,) = pages_to_send(made)
+    assert len(page.procs) == 200
+    assert page.cluster_ad.count(b"\n") == len(made.attributes)
+    assert lines.count("Cmd") == 1
 
 
 @pytest.mark.parametrize("large", [
