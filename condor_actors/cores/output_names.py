@@ -17,6 +17,9 @@ SENT = frozenset({"condor_exec.exe", "_condor_stdin"})
 """The program and its input, as they are called in a sandbox: they do not come back as something else."""
 ALWAYS = frozenset({STDOUT, STDERR, STARTER_LOG})
 
+TOOLS = ("ToolDaemonOutput", "ToolDaemonError")
+"""What the tool daemon of the job writes."""
+
 
 class OutputNames:
     """The outputs of one job.
@@ -33,12 +36,14 @@ class OutputNames:
         self._is_named = isinstance(said, str)
         self._names = {_at_home(name.strip(), keeps) for name in str(said).split(",") if name.strip()}
         self.are_open = not self._is_named or "" in self._names
+        tools = (posixpath.basename(job.get_str(each)) for each in TOOLS) if job.get_str("ToolDaemonCmd") else ()
+        self._tools = {name for name in tools if name not in ("", ".", "..")}
         self._lists = job.get_str("ManifestDir") or (
             f"{job.get_int('ClusterId')}_{job.get_int('ProcId')}_manifest" if job.get_bool("ManifestDesired") else "")
 
     def have(self, path: str) -> bool:
         """Whether a path in the sandbox, in its plain form, may be one of them."""
-        if path in ALWAYS or (self._lists and path.partition("/")[0] == self._lists):
+        if path in ALWAYS or path in self._tools or (self._lists and path.partition("/")[0] == self._lists):
             return True
         if self.are_open:
             return path not in SENT and (self._is_named or "/" not in path)

@@ -29,7 +29,8 @@ from condor_actors.messages.codes import Universe
 from condor_actors.messages.references.grid_resources import resource_problem
 
 __all__ = ["BY_ATTRIBUTE", "BY_COMMAND", "COMMANDS", "MAY_BE_REFUSED", "Standing", "SubmitCommand",
-           "grid_objection", "objection", "objections", "universe_objection"]  # fmt: skip
+           "grid_objection", "objection", "objections", "refusal", "starter_objection",
+           "universe_objection"]  # fmt: skip
 
 
 class Standing(enum.Enum):
@@ -113,6 +114,8 @@ grid_resource GridResource; batch_extra_submit_args BatchExtraSubmitArgs; batch_
 batch_queue BatchQueue; batch_runtime BatchRuntime; output_destination OutputDestination;
 aws_access_key_id_file EC2AccessKeyId; aws_secret_access_key_file EC2SecretAccessKey; aws_region AWSRegion;
 transfer_plugins TransferPlugins; primary_unix_group JobPrimaryUnixGroup;
+tool_daemon_cmd ToolDaemonCmd; tool_daemon_args; tool_daemon_arguments; tool_daemon_input ToolDaemonInput;
+tool_daemon_output ToolDaemonOutput; tool_daemon_error ToolDaemonError; suspend_job_at_exec SuspendJobAtExec;
 s3_access_key_id_file; s3_secret_access_key_file; gs_access_key_id_file; gs_secret_access_key_file;
 remote_universe; remote_requirements; remote_<attribute>
 """
@@ -165,11 +168,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("encrypt_execute_directory EncryptExecuteDirectory", "a job's folder is not encrypted: that takes a key in the "
      "kernel and a file system made for it, which root sets up",
      "Have the administrator put EXECUTE on an encrypted disk and advertise that; ask for it in requirements."),
-    ("tool_daemon_cmd ToolDaemonCmd; tool_daemon_args; tool_daemon_arguments; tool_daemon_input ToolDaemonInput; "
-     "tool_daemon_output; tool_daemon_error", "no second program is started beside the job",
-     "Start it in a wrapper script."),
-    ("suspend_job_at_exec SuspendJobAtExec", "a job is not stopped at its first instruction",
-     "Start the program with a debugger or a shell that waits, and enter it with condor_ssh_to_job."),
     ("append_files AppendFiles; file_remaps FileRemaps; local_files LocalFiles",
      "the standard universe reads and writes the files of the submit machine as they are",
      "Give the program the paths it is to use."),
@@ -191,7 +189,7 @@ BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
 _BY_STARTER = frozenset({"wantioproxy", "manifestdesired", "manifestdir", "jobstarterlog", "oauthservicesneeded",
-                         "jobprimaryunixgroup", "checkpointdestination"})
+                         "jobprimaryunixgroup", "checkpointdestination", "tooldaemoncmd", "suspendjobatexec"})
 """What the starter of a run does, which not every universe has."""
 MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | _BY_STARTER | {"jobuniverse", "gridresource", "flockto"}
 """The attributes, lower case, that `objections` looks at."""
@@ -213,6 +211,11 @@ _FLOCK_TO = SubmitCommand(name="FlockTo", attribute="FlockTo", standing=Standing
 def universe_objection(universe: int) -> SubmitCommand | None:
     """The row that says why jobs of a universe (its number) are refused; None: they are run."""
     return _UNIVERSES.get(universe)
+
+
+def starter_objection(universe: int) -> SubmitCommand | None:
+    """The row that says why jobs of a universe cannot have what a starter does for a job; None: they can."""
+    return _NO_STARTER if universe in _WITHOUT_STARTER else None
 
 
 def grid_objection(resource: object) -> SubmitCommand | None:

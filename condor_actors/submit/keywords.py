@@ -130,8 +130,6 @@ submit_event_notes           SubmitEventNotes             string
 submit_event_notes_attrs     SubmitEventNotesAttrs        string
 submit_event_user_notes      SubmitEventUserNotes         string
 suspend_job_at_exec          SuspendJobAtExec             boolean
-tool_daemon_args             ToolDaemonArgs               string
-tool_daemon_arguments        ToolDaemonArgs               string
 tool_daemon_cmd              ToolDaemonCmd                path
 tool_daemon_error            ToolDaemonError              string
 tool_daemon_input            ToolDaemonInput              path
@@ -166,7 +164,8 @@ OTHER = frozenset(
     retry_request_memory retry_request_memory_increase retry_request_memory_max retry_until shell
     should_transfer_files shouldtransferfiles skip_filechecks stderr stdin stdout stream_error stream_input
     stream_output submit_allow_duplicate_matches submit_fail_empty_matches submit_match_directories
-    submit_warn_duplicate_matches submit_warn_empty_matches success_exit_code transfer_error transfer_executable
+    submit_warn_duplicate_matches submit_warn_empty_matches success_exit_code tool_daemon_args
+    tool_daemon_arguments tool_daemon_arguments2 transfer_error transfer_executable
     transfer_input transfer_input_files transfer_output transfer_output_files transfer_output_remaps
     transferinputfiles transferoutputfiles universe use_x509userproxy want_factory_submit
     when_to_transfer_output whentotransferoutput

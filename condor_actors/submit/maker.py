@@ -20,7 +20,7 @@ from condor_actors.submit.keywords import SIMPLE, Keyword
 from condor_actors.submit.pending_attributes import PendingAttributes
 from condor_actors.submit.refusals import is_macro_only
 from condor_actors.submit.remote import remote_attributes
-from condor_actors.submit.services import ports, tokens
+from condor_actors.submit.services import ports, tokens, tool_daemon
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
@@ -161,6 +161,7 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
     ("concurrency limits", resources.concurrency_limits),
     ("accounting", resources.accounting),
     ("simple", _simple),
+    ("tool daemon", tool_daemon.tool_daemon),
     ("log", check_log),
     ("deferral", policy.deferral),
     ("size", program.size),

@@ -144,6 +144,11 @@ def _sizes(context: BuildContext, inputs: list[str]) -> None:
     context.set("DiskUsage", total_kib)
 
 
+def escaped_path(path: str) -> str:
+    """A path as the value of a remap."""
+    return "".join("\\" + letter if letter in ";=\\" else letter for letter in path)
+
+
 def _remaps(context: BuildContext) -> None:
     """TransferOutputRemaps; for a spooled job standard files with a folder in their name are remapped too."""
     remaps = []
@@ -157,9 +162,12 @@ def _remaps(context: BuildContext) -> None:
             if path in (None, NULL_FILE) or "/" not in path or context.get(streams) is True or is_url(path):
                 continue
             stand_in = names.setdefault(path, stand_in)
-            escaped = "".join("\\" + letter if letter in ";=\\" else letter for letter in path)
             context.set(attribute, stand_in)
-            remaps.append(f"{stand_in}={escaped}")
+            remaps.append(f"{stand_in}={escaped_path(path)}")
+    for path in dict.fromkeys(context.get(each) for each in ("ToolDaemonOutput", "ToolDaemonError")):
+        name = (path or "").rpartition("/")[2]
+        if name not in ("", path) and path != NULL_FILE:
+            remaps.append(f"{name}={escaped_path(path)}")
     given = context.text("transfer_output_remaps", "TransferOutputRemaps")
     if given is not None:
         for part in unquoted(given).split(";") if "\\" not in given else ():

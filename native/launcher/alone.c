@@ -23,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -295,6 +296,17 @@ int unshare(int flags)
 int setns(int fd, int kind)
 {
     return (int)CALL2(SYS_setns, fd, kind);
+}
+
+long ptrace(enum __ptrace_request request, ...)
+{
+    va_list rest;
+    va_start(rest, request);
+    int pid = va_arg(rest, int);
+    void *address = va_arg(rest, void *);
+    void *data = va_arg(rest, void *);
+    va_end(rest);
+    return CALL4(SYS_ptrace, request, pid, address, data);
 }
 
 int prctl(int option, ...)

@@ -18,7 +18,7 @@
 
 static bool is_kept(const struct plan *plan, int fd)
 {
-    if (fd <= 2 || fd == plan->status_fd || fd == plan->end_fd)
+    if (fd <= 2 || fd == plan->status_fd || fd == plan->end_fd || fd == plan->linger_fd)
         return true;
     for (size_t i = 0; i < plan->kept_count; i++)
         if (plan->kept[i] == fd)
@@ -59,7 +59,7 @@ static void close_listed(const struct plan *plan)
 
 void close_descriptors(const struct plan *plan)
 {
-    int kept[MAX_KEPT + 2];
+    int kept[MAX_KEPT + 3];
     size_t count = 0;
     for (size_t i = 0; i < plan->kept_count; i++) {
         if (fcntl(plan->kept[i], F_SETFD, 0) < 0)
@@ -77,6 +77,11 @@ void close_descriptors(const struct plan *plan)
         if (fcntl(plan->end_fd, F_SETFD, FD_CLOEXEC) < 0)
             fail("descriptors", errno, "--end-fd");
         kept[count++] = plan->end_fd;
+    }
+    if (plan->linger_fd >= 0) {
+        if (fcntl(plan->linger_fd, F_SETFD, FD_CLOEXEC) < 0)
+            fail("descriptors", errno, "--linger-fd");
+        kept[count++] = plan->linger_fd;
     }
     qsort(kept, count, sizeof kept[0], compare);
     unsigned from = 3;

@@ -44,6 +44,7 @@ struct plan {
     bool has_uid, has_gid, has_umask, has_nice, new_session, joins_pids;
     bool terminal; /* standard input is one, and becomes the session's own */
     bool first; /* the launcher is the first process of its pid namespace already */
+    bool stop_at_exec; /* the job stands at its first instruction until it is continued */
     uid_t uid;
     gid_t gid;
     gid_t groups[MAX_GROUPS];
@@ -73,6 +74,8 @@ struct plan {
     size_t device_count;
     enum filter filter;
     int end_fd; /* -1: none; gets the wait status of the job, where a relay stands for it */
+    int linger_fd; /* -1: none; when the job has ended its namespace stays until this end of a pipe is closed */
+    int linger_s; /* but no longer than this */
     int kept[MAX_KEPT]; /* descriptors the job keeps besides 0-2 */
     size_t kept_count;
     int death_signal; /* 0: none */
@@ -107,6 +110,14 @@ void close_filter(enum filter which);
 void fork_from_first(const struct plan *plan);
 void fork_into_joined(const struct plan *plan);
 void fork_into_pid_namespace(const struct plan *plan);
+
+/* stop.c: a job that stands still at its first instruction. */
+struct stop {
+    int go, done;
+    pid_t tracer;
+};
+void prepare_stop(const struct plan *plan, struct stop *stop); /* before the filter is closed */
+void allow_stop(const struct plan *plan, const struct stop *stop); /* behind that, last before the exec */
 
 /* identity.c: limits, identity, signals: everything the job inherits by exec. */
 void close_descriptors(const struct plan *plan);

@@ -21,7 +21,8 @@ static void unveil(char **variables)
 
 int main(int count, char **words)
 {
-    static struct plan plan UNGUARDED("the launcher has one thread") = {.status_fd = -1, .end_fd = -1};
+    static struct plan plan UNGUARDED("the launcher has one thread") = {.status_fd = -1, .end_fd = -1, .linger_fd = -1};
+    struct stop stop = {-1, -1, 0};
     pid_t parent = getppid();
 
     read_options(&plan, count, words);
@@ -59,7 +60,9 @@ int main(int count, char **words)
     if (plan.death_signal && plan.joins_pids)
         set_death_signal(SIGKILL, 0); /* from there the relay has no number */
     unveil(environ);
+    prepare_stop(&plan, &stop);
     close_filter(plan.filter);
+    allow_stop(&plan, &stop);
     execve(plan.program[0], plan.program, environ);
     fail("exec", errno, plan.program[0]);
 }

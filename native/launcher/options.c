@@ -177,6 +177,10 @@ static bool read_valued(struct plan *plan, const char *name, char *value)
         keep_descriptor(plan, name, value);
     } else if (strcmp(name, "--end-fd") == 0) {
         plan->end_fd = (int)number(name, value, 10, 3, INT_MAX);
+    } else if (strcmp(name, "--linger-fd") == 0) {
+        plan->linger_fd = (int)number(name, value, 10, 3, INT_MAX);
+    } else if (strcmp(name, "--linger-s") == 0) {
+        plan->linger_s = (int)number(name, value, 10, 0, INT_MAX / 1000);
     } else if (strcmp(name, "--layers") == 0) {
         plan->layers = value;
     } else if (strcmp(name, "--image") == 0) {
@@ -219,6 +223,8 @@ static void check(const struct plan *plan)
         fail("options", EINVAL, "--layers needs --image and --isolate mount,pid, and shuts nothing else");
     if (plan->first && (!(plan->isolate & CLONE_NEWPID) || plan->status_fd < 0))
         fail("options", EINVAL, "--first needs --isolate pid and --status-fd");
+    if (plan->linger_fd >= 0 && !(plan->isolate & CLONE_NEWPID))
+        fail("options", EINVAL, "--linger-fd needs --isolate pid");
     for (size_t i = 0; i < plan->kept_count; i++)
         if (plan->kept[i] == plan->status_fd)
             fail("options", EINVAL, "--keep-fd names the status descriptor");
@@ -234,6 +240,9 @@ void read_options(struct plan *plan, int count, char **words)
             i += 1;
         } else if (strcmp(name, "--terminal") == 0) {
             plan->terminal = true;
+            i += 1;
+        } else if (strcmp(name, "--stop-at-exec") == 0) {
+            plan->stop_at_exec = true;
             i += 1;
         } else if (strcmp(name, "--first") == 0) {
             plan->first = true;

@@ -119,6 +119,14 @@ static bool unheard(int fd)
     return poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR);
 }
 
+/* The job has ended; a tool beside it, which has joined the namespace, may still have something to write. */
+static void linger(const struct plan *plan)
+{
+    struct pollfd held = {.fd = plan->linger_fd};
+    if (plan->linger_fd >= 0)
+        poll(&held, 1, plan->linger_s * 1000);
+}
+
 static void first_process(const struct plan *plan, pid_t job, int verdict) __attribute__((noreturn));
 
 /* VERDICT: where it says how the job ended; -1: in its own exit alone. */
@@ -129,6 +137,7 @@ static void first_process(const struct plan *plan, pid_t job, int verdict)
     if (plan->end_fd >= 0 && plan->end_fd != verdict)
         close(plan->end_fd);
     status = tend(job);
+    linger(plan);
     if (verdict >= 0)
         _exit(write(verdict, &status, sizeof status) == sizeof status ? 0 : LAUNCH_FAILED);
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));

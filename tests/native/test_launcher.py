@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.native.programs import launcher_path
+from condor_actors.machine.run.process_tree import children_of, is_alive
+from tests.harness.proc_files import proc_file
+from tests.pool_fixture import until
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 DEADLINE_S = 60
@@ -399,3 +402,60 @@ def test_a_joined_process_namespace_is_entered_by_a_child(tmp_path: Path) -> Non
     finally:
         job.kill()
         job.wait()
+
+
+STOPPING = ([], ["--filter", "job"], ["--isolate", "user,mount,pid", "--filter", "job-traceable"])
+
+
+@pytest.mark.parametrize("words", STOPPING, ids=" ".join)
+def test_a_program_that_stands_at_its_first_instruction(words: list[str]) -> None:
+    """When the launcher has become the program, that stands still, has no child, and has done nothing."""
+    reader, writer = os.pipe()
+    command = [launcher_path(), "--status-fd", str(writer), "--stop-at-exec", *words, "--", "/bin/sh", "-c", "echo on"]
+    with subprocess.Popen(command, pass_fds=(writer,), stdout=subprocess.PIPE, text=True) as process:
+        os.close(writer)
+        with os.fdopen(reader) as said:
+            assert said.read() == ""
+        job = process.pid
+        for _ in range(2 if "--isolate" in words else 0):
+            job = min(children_of(job))  # the first one is the program
+        until(lambda: proc_file(job, "stat").rpartition(b")")[2].split()[0] == b"T", "the program to stand still")
+        assert os.readlink(f"/proc/{job}/exe") == os.path.realpath("/bin/sh")
+        assert children_of(job) == []
+        assert b"TracerPid:\t0\n" in proc_file(job, "status")
+        os.kill(process.pid, signal.SIGCONT)
+        assert process.communicate(timeout=DEADLINE_S)[0] == "on\n"
+        assert process.returncode == 0
+
+
+def test_a_program_that_cannot_be_executed_is_not_waited_for() -> None:
+    done, said = launch("--stop-at-exec", "--", "/no/such/program")
+    assert (said, done.returncode) == ("exec 2 /no/such/program\n", 127)
+
+
+def test_a_namespace_that_waits_for_a_pipe_to_be_closed() -> None:
+    """The program has ended, and what has joined its namespace is not killed before the pipe is closed."""
+    waits, lets_end = os.pipe()
+    words = ["--isolate", "user,mount,pid", "--linger-fd", str(waits), "--linger-s", str(DEADLINE_S)]
+    with subprocess.Popen([launcher_path(), *words, "--", "/bin/sh", "-c", "sleep 600 & exit 3"],
+                          pass_fds=(waits,)) as process:
+        os.close(waits)
+        first = until(lambda: children_of(process.pid), "the first process")[0]
+        (sleeper,) = until(lambda: [pid for pid in children_of(first) if b"sleep" in proc_file(pid, "cmdline")],
+                           "what the program has left")
+        os.close(lets_end)
+        assert process.wait(DEADLINE_S) == 3
+        assert not is_alive(sleeper)
+
+
+def test_a_namespace_that_waits_no_longer_than_told() -> None:
+    waits, lets_end = os.pipe()
+    done, said = launch("--isolate", "user,mount,pid", "--linger-fd", str(waits), "--linger-s", "0", "--", "/bin/false",
+                        keep=(waits,))
+    os.close(waits)
+    os.close(lets_end)
+    assert (said, done.returncode) == ("", 1)
+
+
+def test_without_a_namespace_nothing_is_waited_for() -> None:
+    assert launch("--linger-fd", "9", "--", "/bin/true")[1] == "options 22 --linger-fd needs --isolate pid\n"

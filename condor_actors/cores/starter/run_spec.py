@@ -24,6 +24,7 @@ from condor_actors.cores.output_destinations import STDERR, STDOUT, OutputUrls
 from condor_actors.cores.starter.chirp_session import ChirpSettings
 from condor_actors.cores.starter.container_spec import BadContainer, ContainerSpec, container_of
 from condor_actors.cores.starter.run_log import log_level
+from condor_actors.cores.starter.tool_daemon import BadTool, ToolSpec, tool_of
 from condor_actors.cores.transfer_plugins import BadPlugin, job_plugins
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 from condor_actors.messages.realm import parted
@@ -118,6 +119,7 @@ class RunSpec:
         primary_group: which of its account's groups it begins with (JobPrimaryUnixGroup); empty: the account's own.
         urls: where its outputs go that do not go home.
         plugins: its own transfer plugins: method to path (TransferPlugins).
+        tool: the program that runs beside it (ToolDaemonCmd).
         standard: the runtime runs it and its files stay at home; asked to go, it takes a checkpoint.
     """
 
@@ -169,6 +171,7 @@ class RunSpec:
     checkpoints_before: int = 0
     urls: OutputUrls = attrs.field(factory=lambda: OutputUrls(ClassAd()), eq=False)
     plugins: Mapping[str, str] = attrs.field(factory=dict)
+    tool: ToolSpec | None = None
 
     def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
         """How nice the run is; a JOB_RENICE_INCREMENT that is no number for this job counts as 10, as in the manual."""
@@ -322,7 +325,17 @@ def read_spec(job: ClassAd) -> RunSpec:
         own_folders=() if standard else _own_folders(job),
         primary_group="" if standard else job.get_str("JobPrimaryUnixGroup"),
         urls=OutputUrls(job if transfers else ClassAd()),
-        plugins=_plugins(job) if transfers else {})
+        plugins=_plugins(job) if transfers else {}, tool=_tool(job, standard, transfers))
+
+
+def _tool(job: ClassAd, standard: bool, transfers: bool) -> ToolSpec | None:
+    try:
+        found = tool_of(job, transfers=transfers)
+    except BadTool as error:
+        raise BadJob(str(error)) from None
+    if found is not None and standard:
+        raise BadJob("a job of the standard universe is at its home, and no tool daemon is there beside it")
+    return found
 
 
 def _plugins(job: ClassAd) -> dict[str, str]:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from condor_actors.classads import ClassAd, Expr
+from condor_actors.classads.language.expressions import stored
 from condor_actors.cores.output_destinations import STDERR, STDOUT
 from condor_actors.cores.starter.run_events import StartFailed
 from condor_actors.cores.starter.run_spec import NULL, STDIN, environment_of
 from condor_actors.daemons.starter.container_launch import contained, prepare_layers, seen_as, volumes_of
 from condor_actors.daemons.starter.hooks.job_wrapper import wrapped, wrapper_of
+from condor_actors.daemons.starter.interactive.tool_daemon import make_executable
 from condor_actors.machine.run.job_manifest import record_inputs
 from condor_actors.machine.run.launch import LaunchPlan
 from condor_actors.machine.run.process_tree import MARK
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
     from condor_actors.daemons.starter.run_inputs import RunInputs
     from condor_actors.daemons.starter.starter import Starter
 
-__all__ = ["make_places", "open_standard", "plan_of", "said_of", "start_failed", "starts_at_once", "variables_of"]
+__all__ = ["make_places", "niceness_of", "open_standard", "plan_of", "said_of", "start_failed",
+           "starts_at_once", "variables_of"]
 
 LACKS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.EROFS)
 INPUT, OUTPUT, ERROR = "standard input", "standard output", "standard error"
@@ -63,6 +67,8 @@ def make_places(starter: Starter) -> None:
     spec, sandbox, edges = starter.spec, starter.sandbox, starter.edges
     assert sandbox is not None
     edges.make_places(sandbox, spec)
+    if spec.tool is not None and spec.transfers:
+        make_executable(sandbox, spec.tool.program)
     if spec.manifest and not starter.core.checkpoints:
         record_inputs(sandbox, spec.manifest, variables_of(starter))
     if starter.held.image is not None:
@@ -80,7 +86,7 @@ def starts_at_once(starter: Starter, inputs: RunInputs) -> bool:
     spec, sandbox, settings = starter.spec, starter.sandbox, starter.edges.settings
     assert sandbox is not None
     if (not sandbox.lends_at_once or starter.core.checkpoints or starter.held.image is not None or spec.manifest
-            or spec.standard or settings.hooks.hooks or starter.tokens.are_wanted):
+            or spec.standard or spec.tool is not None or settings.hooks.hooks or starter.tokens.are_wanted):
         return False
     if spec.own_folders or (settings.private_folders and not spec.transfers):  # paths of the job's are followed
         return False
@@ -151,7 +157,7 @@ def plan_of(starter: Starter, stdin: int, stdout: int, stderr: int) -> LaunchPla
         program=program, arguments=spec.arguments, environment=variables_of(starter), directory=directory, stdin=stdin,
         stdout=stdout, stderr=stderr, account=starter.account,
         cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
-        limits=edges.limits(spec, claim, account), nice=starter.niceness())
+        limits=edges.limits(spec, claim, account), nice=niceness_of(starter))
     image = starter.held.image
     if image is not None:
         bare = attrs.evolve(bare, devices=claim.devices.files)
@@ -163,7 +169,17 @@ def plan_of(starter: Starter, stdin: int, stdout: int, stderr: int) -> LaunchPla
         needs = (wrapper,) if wrapper else ()
         plan = wrapped(edges.confined(bare, spec, sandbox, claim.devices.others, needs), wrapper, sandbox.path)
     elsewhere = spec.remote_directory  # after the confinement: it opens nothing that is shut
-    return attrs.evolve(plan, directory=os.path.join(directory, elsewhere)) if elsewhere else plan
+    plan = attrs.evolve(plan, directory=os.path.join(directory, elsewhere)) if elsewhere else plan
+    return starter.held.visits.tool.arranged(plan) if starter.held.visits is not None else plan
+
+
+def niceness_of(starter: Starter) -> int:
+    """How nice a run is, by its own word and JOB_RENICE_INCREMENT."""
+    renice = starter.edges.settings.run.renice
+    if renice is None or not isinstance(stored(renice), Expr):  # a number: no need to read the ads for it
+        return starter.spec.niceness(renice, ClassAd(), ClassAd())
+    job, slot = ClassAd.from_bytes(starter.job_ad), ClassAd.from_bytes(starter.claim.slot_ad)
+    return starter.spec.niceness(renice, job, slot)
 
 
 def said_of(plan: LaunchPlan) -> str:

@@ -84,6 +84,7 @@ class RunOutputs:
         manifest = spec.manifest if not starter.core.checkpointing else ""
         log = starter.run_log.data if spec.log_level and not starter.core.checkpointing else b""
         besides = [name for name, is_made in ((manifest, manifest), (STARTER_LOG, log)) if is_made]
+        besides += spec.tool.outputs if spec.tool is not None else ()
 
         def slowly() -> Any:
             sandbox.take_back()

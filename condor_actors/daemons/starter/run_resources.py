@@ -159,10 +159,10 @@ class RunResources:
         if digest:
             self.edges.images.finished(self.owner, digest)
 
-    def let_job_go(self) -> None:
-        """The program shall hear a signal, whatever shells are open beside it."""
+    def let_job_go(self, number: int) -> None:
+        """The program shall hear a signal, whatever shells and tools are beside it."""
         if self.visits is not None:
-            self.visits.let_job_go()
+            self.visits.let_job_go(number)
 
     def release(self) -> None:
         """Let go of everything; the record is no more."""

@@ -20,6 +20,7 @@ from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.checkpoint_guard import CheckpointGuard
 from condor_actors.cores.starter.checkpoint_pace import CheckpointPace
 from condor_actors.daemons.starter.hooks.run_hooks import RunHooks
+from condor_actors.daemons.starter.run_launch import niceness_of
 from condor_actors.daemons.starter.run_streams import RunStreams
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.effects import Effect
@@ -238,7 +239,7 @@ class StandardStarter(Starter):
             environment={MARK: f"{edges.root.path}:{self.run_id}"}, directory="/" if alone else room,
             stdin=stdin, stdout=stdout, stderr=stderr, account=self.account,
             cgroups=claim.cgroup.directories if claim.cgroup is not None else (), limits={"core": "0"},
-            nice=self.niceness(), isolate=alone, root=room if alone else "",
+            nice=niceness_of(self), isolate=alone, root=room if alone else "",
             keep=self._kept, filter="runtime")
 
     def _open_channel(self, home: ExecuteEndpoint) -> tuple[int, dict[str, int]]:

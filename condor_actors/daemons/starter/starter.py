@@ -17,8 +17,7 @@ import attrs
 from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor
-from condor_actors.classads import ClassAd, Expr
-from condor_actors.classads.language.expressions import stored
+from condor_actors.classads import ClassAd
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_log import RunLog
 from condor_actors.cores.starter.run_spec import RunSpec
@@ -370,14 +369,6 @@ class Starter(Actor):
     def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
         return plan_of(self, stdin, stdout, stderr)
 
-    def niceness(self) -> int:
-        """How nice it is, by its own word and JOB_RENICE_INCREMENT."""
-        renice = self.edges.settings.run.renice
-        if renice is None or not isinstance(stored(renice), Expr):  # a number: no need to read the ads for it
-            return self.spec.niceness(renice, ClassAd(), ClassAd())
-        job, slot = ClassAd.from_bytes(self.job_ad), ClassAd.from_bytes(self.claim.slot_ad)
-        return self.spec.niceness(renice, job, slot)
-
     def _share(self) -> Share:
         settings = self.edges.settings.run
         return Share(cpu_weight=settings.cpu_weight * self.claim.cpus, io_weight=settings.io_weight,
@@ -397,6 +388,12 @@ class Starter(Actor):
                                   what="gets only idle processor and disk time" if on else "gets its share again")
 
     def _began(self) -> None:
+        """The program is executed: it runs, or stands still until its tool daemon does."""
+        assert self._launched is not None
+        if self.held.visits is None or not self.held.visits.tool.begins(self._launched.pid, self._runs):
+            self._runs()
+
+    def _runs(self) -> None:
         assert self._launched is not None
         assert self.sandbox is not None
         pid, visits = self._launched.pid, self.held.visits
@@ -408,18 +405,21 @@ class Starter(Actor):
 
     def _program_ended(self, ended: Ended) -> None:
         self._ended = ended
+        if self.held.visits is not None and self.held.visits.tool.keeps(lambda: self._program_ended(ended)):
+            return
         how = f"signal {ended.exit_signal}" if ended.exit_signal > 0 else f"status {ended.exit_code}"
         self.run_log.say(f"the program has ended with {how}{', and dumped core' if ended.core_dumped else ''}; "
                          f"{ended.user_cpu_s:.2f} s and {ended.system_cpu_s:.2f} s (system) of processor time",
                          self.context.now_s())
-        if self.core.state is jr.StarterState.STARTING:
-            self._began()
-        self.decide(jr.ProgramEnded(ended.exit_code, ended.exit_signal, ended.core_dumped))
+        unstarted = self.held.visits.tool.failure if self.held.visits is not None else None
+        if self.core.state is jr.StarterState.STARTING and unstarted is None:
+            self._runs()
+        self.decide(unstarted or jr.ProgramEnded(ended.exit_code, ended.exit_signal, ended.core_dumped))
 
     def _signal(self, effect: jr.Signal) -> None:
         if self.processes is not None:
             self.processes.signal_leader(effect.number)
-            self.held.let_job_go()
+            self.held.let_job_go(effect.number)
 
     def _freeze(self, effect: jr.Freeze) -> None:
         if self.processes is not None:

@@ -36,7 +36,7 @@ from condor_actors.machine.privilege.ownership import TOO_WIDE
 
 __all__ = [
     "NAMESPACES", "PARTS", "allowed_isolation", "confinement_here", "folders_of_pool", "open_files_limit", "reachable",
-    "shut_in", "tasks_of", "wanted_parts",
+    "shut_in", "stops_at_exec", "tasks_of", "wanted_parts",
 ]
 
 PARTS = ("processes", "host_name", "system_calls", "read_only", "sandboxes")
@@ -99,6 +99,12 @@ def _working_parts() -> tuple[str, ...]:
 def confinement_here(wanted: Collection[str]) -> tuple[str, ...]:
     """Those parts of ``wanted`` that work here."""
     return tuple(part for part in _working_parts() if part in wanted)
+
+
+@lru_cache(maxsize=1)
+def stops_at_exec() -> bool:
+    """Whether the kernel lets a job be stopped at its first instruction: some let nobody trace."""
+    return _works(("--stop-at-exec",))
 
 
 def wanted_parts(config: Config) -> tuple[str, ...]:

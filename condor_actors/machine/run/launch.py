@@ -35,7 +35,8 @@ DEATH_SIGNAL = 9
 STATUS_BYTES = 4
 OF_THE_MACHINE = frozenset((
     "capabilities", "cgroup", "container", "death-signal", "descriptors", "filter", "gid", "groups", "hide", "join",
-    "loopback", "namespaces", "no-new-privs", "pid-namespace", "rights", "session", "shut-device", "source", "uid"))
+    "loopback", "namespaces", "no-new-privs", "pid-namespace", "rights", "session", "shut-device", "source", "stop",
+    "uid"))
 """Stages of the launcher that no program and no image has a part in."""
 VEIL = "_CONDOR_JOB_ENV_"
 """Stands before the names of the job's variables until the launcher takes it away: what a dynamic linker does for
@@ -64,6 +65,9 @@ class LaunchPlan:
         root: the process's root directory; ``program`` and ``directory`` are seen from there.  Empty: ours.
         keep: descriptors that it keeps beside the first three, by the numbers they have here.
         terminal: ``stdin`` is one, and becomes that of the session that the program begins.
+        stops_at_exec: the program stands still at its first instruction until it is sent SIGCONT.
+        lingers: a descriptor, and seconds: when the program has ended its namespace of processes stays until the other
+            end of that pipe is closed, but no longer.
     """
 
     program: str
@@ -92,6 +96,8 @@ class LaunchPlan:
     root: str = ""
     keep: Sequence[int] = ()
     terminal: bool = False
+    stops_at_exec: bool = False
+    lingers: tuple[int, int] | None = None
     death_signal: int = DEATH_SIGNAL
 
 
@@ -183,14 +189,14 @@ class PosixLauncher:
             variables = {name if name == MARK else VEIL + name: value for name, value in plan.environment.items()}
             helper = process_helper() if plan.account is not None else None
             if helper is None:
-                kept = (writing, telling, *plan.keep) if relayed else (writing, *plan.keep)
+                kept = (writing, *((telling,) if relayed else ()), *kept_open(plan))
                 pid = spawn(words, variables, (plan.stdin, plan.stdout, plan.stderr), kept, own_pids=is_first(plan))
             else:
                 given = [(plan.stdin, 0), (plan.stdout, 1), (plan.stderr, 2), (writing, writing)]
                 given += [(telling, telling)] if relayed else []
                 pid = helper.start(plan.account.uid if plan.account else 0, words,
                                    [f"{name}={value}" for name, value in variables.items()], plan.cgroups,
-                                   [*given, *((number, number) for number in plan.keep)], own_pids=is_first(plan),
+                                   [*given, *((number, number) for number in kept_open(plan))], own_pids=is_first(plan),
                                    group=plan.account.primary if plan.account else 0)
         except BaseException:
             close_quietly(reading, end)
@@ -247,6 +253,10 @@ class PosixLauncher:
             words += ["--root", plan.root]
         for number in plan.keep:
             words += ["--keep-fd", str(number)]
+        if plan.stops_at_exec:
+            words += ["--stop-at-exec"]
+        if plan.lingers is not None:
+            words += ["--linger-fd", str(plan.lingers[0]), "--linger-s", str(plan.lingers[1])]
         return [*words, "--", plan.program, *plan.arguments]
 
 
@@ -341,6 +351,11 @@ class RunningProcess:
         finally:
             os.close(end)
         return int.from_bytes(told, sys.byteorder) if len(told) == STATUS_BYTES else status
+
+
+def kept_open(plan: LaunchPlan) -> tuple[int, ...]:
+    """The descriptors that the launcher gets beside its own."""
+    return (*plan.keep, *(plan.lingers[:1] if plan.lingers is not None else ()))
 
 
 def is_first(plan: LaunchPlan) -> bool:

@@ -18,8 +18,8 @@ from collections.abc import Iterable
 
 from condor_actors.machine.privilege.helper import process_helper, send_signal
 
-__all__ = ["MARK", "become_subreaper", "children_of", "descendants", "kill_all", "mark_of", "marked", "orphans_of",
-           "session_of", "signal_all", "start_ticks"]
+__all__ = ["MARK", "become_subreaper", "children_of", "descendants", "is_alive", "is_stopped", "kill_all",
+           "mark_of", "marked", "orphans_of", "own_number", "parent_of", "session_of", "signal_all", "start_ticks"]
 
 MARK = "_CONDOR_RUN"
 PR_SET_CHILD_SUBREAPER = 36
@@ -89,6 +89,42 @@ def start_ticks(pid: int) -> int:
             return int(stream.read().rpartition(b")")[2].split()[19])
     except (OSError, IndexError):
         return 0
+
+
+def _facts(pid: int) -> list[bytes]:
+    """The words of a process's ``stat`` behind its name; empty: it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and is no zombie."""
+    return _facts(pid)[:1] not in ([], [b"Z"])
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process stands still by a signal (SIGSTOP)."""
+    return _facts(pid)[:1] == [b"T"]
+
+
+def parent_of(pid: int) -> int:
+    """The process above; 0 when there is none, or the process is gone."""
+    facts = _facts(pid)
+    return int(facts[1]) if len(facts) > 1 else 0
+
+
+def own_number(pid: int) -> int:
+    """The number of a process in its own pid namespace.
+
+    Raises:
+        OSError: it is gone.
+    """
+    with open(f"/proc/{pid}/status", "rb") as stream:
+        said = next((line for line in stream if line.startswith(b"NSpid:")), b"")
+    return int(said.split()[-1]) if len(said.split()) > 1 else pid
 
 
 def orphans_of(session: int, mark: str, known: Iterable[int], leaders: Iterable[int], *, over: bool) -> list[int]:

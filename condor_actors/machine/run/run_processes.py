@@ -54,6 +54,7 @@ class RunProcesses:
         self._leader = 0
         self._alive = False
         self._seen: set[int] = set()
+        self._stood: set[int] | None = None  # while it is frozen: what stood still before
         if cgroup is not None:
             cgroup.reset_peak()
 
@@ -93,6 +94,8 @@ class RunProcesses:
             self._cgroup.freeze()
             return
         stopped: set[int] = set()
+        if self._stood is None:
+            self._stood = {pid for pid in self.pids() if process_tree.is_stopped(pid)}
         for _ in range(8):
             fresh = set(self.pids()) - stopped
             if not fresh:
@@ -101,11 +104,12 @@ class RunProcesses:
             stopped |= fresh
 
     def thaw(self) -> None:
-        """Let all go on."""
+        """Let all go on that did before."""
         if self._cgroup is not None:
             self._cgroup.thaw()
         else:
-            process_tree.signal_all(self.pids(), signal.SIGCONT)
+            stood, self._stood = self._stood or set(), None
+            process_tree.signal_all([pid for pid in self.pids() if pid not in stood], signal.SIGCONT)
 
     def share(self, share: Share) -> tuple[str, ...]:
         """Give the run its share of processor and disk; what of it the kernel took."""

@@ -305,7 +305,7 @@ class Sandbox:
         """
         limit = INLINE_LIMIT_BYTES if inline_limit_bytes is None else inline_limit_bytes
         builder = ManifestBuilder(inline_limit_bytes=limit, light=light, opener=self._open)
-        skip = set(streamed)
+        skip, come = set(streamed), {os.path.normpath(name) for name in named or ()}
         with acting_as(self._me()):
             for name in STREAM_FILES:
                 if name not in skip and self._is_file(name):
@@ -314,13 +314,14 @@ class Sandbox:
                 for name, facts in sorted(self._listing(self.path)):
                     if name not in OWN_FILES and facts[1] >= 0 and self._before.get(name) != facts:
                         self._add(builder, name)
+                        come.add(name)
             else:
                 missing = [name for name in named if not self._add_named(builder, name, keeps_paths)]
                 if missing and complete:
                     raise MissingOutputs(missing)
             for name in besides:
                 with contextlib.suppress(LeadsOut):
-                    if name not in (named or ()):
+                    if name not in come:
                         self._add_named(builder, name, keeps_paths=False)
         return builder
 

@@ -21,7 +21,7 @@ import psutil
 
 from condor_actors.machine.devices.inventory_program import take_inventories
 from condor_actors.machine.power.network_cards import NetworkCard, network_cards
-from condor_actors.machine.run.confinement import confinement_here
+from condor_actors.machine.run.confinement import confinement_here, stops_at_exec
 
 __all__ = ["HostReadings", "IdleNow", "Loads", "MachineFacts", "Readings", "processes_below"]
 
@@ -43,6 +43,8 @@ class MachineFacts:
     node: str = ""
     confinement: tuple[str, ...] = ()
     """The parts of JOB_CONFINEMENT that work here; see :mod:`condor_actors.machine.run.confinement`."""
+    stops_at_exec: bool = False
+    """Whether a job can be stopped at its first instruction, for a tool daemon beside it."""
     inventories: Mapping[str, str] = attrs.field(factory=dict)
     """By resource, what its inventory program wrote."""
     not_taken: tuple[str, ...] = ()
@@ -118,7 +120,7 @@ class HostReadings:
             cpus=os.cpu_count() or 1, physical_cpus=psutil.cpu_count(logical=False) or os.cpu_count() or 1,
             memory_mib=memory.total >> 20, swap_mib=psutil.swap_memory().total >> 20, boot_s=psutil.boot_time(),
             kernel=platform.release(), cpu_model=model, cpu_flags=flags, node=platform.node(),
-            confinement=confinement_here(self._confine),
+            confinement=confinement_here(self._confine), stops_at_exec=stops_at_exec(),
             inventories=units, not_taken=not_taken, cards=network_cards())
 
     def disk_free_kib(self, path: str) -> int:

@@ -135,22 +135,22 @@ def test_a_job_of_the_grid_says_where_it_runs() -> None:
 
 
 def test_a_macro_of_the_same_name_is_a_macro() -> None:
-    text = f"{START}tool_daemon_cmd = results\noutput = $(tool_daemon_cmd)/out\nqueue\n"
+    text = f"{START}encrypt_execute_directory = results\noutput = $(encrypt_execute_directory)/out\nqueue\n"
     made = described(text, world())
     (job,) = jobs_of(text, world())
     assert job.get_str("Out") == "results/out"
-    assert "ToolDaemonCmd" not in job
+    assert "EncryptExecuteDirectory" not in job
     assert any("taken for a macro only" in warning for warning in made.warnings)
 
 
 def test_a_dry_run_tells_instead_of_refusing() -> None:
-    made = described(f"{START}suspend_job_at_exec = true\nqueue\n", world(), refuses=False)
+    made = described(f"{START}encrypt_execute_directory = true\nqueue\n", world(), refuses=False)
     assert made.clusters
-    assert any("would be refused: suspend_job_at_exec" in warning for warning in made.warnings)
+    assert any("would be refused: encrypt_execute_directory" in warning for warning in made.warnings)
 
 
 @pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 10", 'GridResource = "ec2 https://a"',
-                                  "SuspendJobAtExec = true", 'CudaVersion = "12"'])
+                                  "EncryptExecuteDirectory = true", 'CudaVersion = "12"'])
 def test_the_schedd_refuses_what_other_clients_send(text: str) -> None:
     ad = ClassAd.from_text(text)
     assert "would have no effect" in str(objection(ad, ad))

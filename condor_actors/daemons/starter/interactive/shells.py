@@ -21,7 +21,7 @@ from condor_actors.cores.starter.run_spec import environment_of
 from condor_actors.daemons.starter.container_launch import in_image, seen_as
 from condor_actors.machine.privilege.helper import send_signal
 from condor_actors.machine.run.launch import Ended, LaunchFailure, LaunchPlan, close_quietly
-from condor_actors.machine.run.process_tree import MARK, children_of
+from condor_actors.machine.run.process_tree import MARK, children_of, own_number
 from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.interactive import OpenShell, ShellData
 
@@ -38,8 +38,6 @@ MOST_LINES = (1 << 16) - 1
 """Of a terminal, and columns."""
 STEPS_TO_JOB = 1
 """In a pid namespace: from its first process to the job; with a namespace of users a relay is before them."""
-FIRST_PID = 2
-"""Of a job, in a pid namespace of its own: the first process of all is the launcher's."""
 NAMESPACE_FILES = {"mount": "mnt"}
 """Namespaces whose files below /proc have other names."""
 
@@ -149,11 +147,9 @@ class Shell:
             run.spec, edges.settings.run, scratch=scratch, slot_name=run.claim.slot_name, cpus=run.claim.cpus,
             assigned=run.claim.assigned, devices=run.claim.devices,
             user=account.name, home=account.home)
-        variables |= {MARK: f"{edges.root.path}:{run.run_id}", "TERM": message.terminal,
-                      "_CONDOR_JOB_PIDS": str(run.core.pid)}
         isolate = edges.isolation(run.spec)
-        if "pid" in isolate:
-            variables["_CONDOR_JOB_PIDS"] = str(FIRST_PID)
+        variables |= {MARK: f"{edges.root.path}:{run.run_id}", "TERM": message.terminal,
+                      "_CONDOR_JOB_PIDS": str(own_number(inside(run, isolate)))}
         command = message.command or ("/bin/sh", "-i")
         variables = run.chirp.variables(variables, scratch)
         if run.spec.container is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import uuid
@@ -14,6 +15,9 @@ import pytest
 
 from condor_actors.machine.native.programs import launcher_path
 from condor_actors.machine.run.cgroups import ROOT, Cgroups, JobCgroup
+from condor_actors.machine.run.process_tree import is_stopped
+from condor_actors.machine.run.run_processes import RunProcesses
+from tests.pool_fixture import until
 
 
 def hierarchies() -> list[Path]:
@@ -119,3 +123,23 @@ else:
 def test_parentage_finds_every_orphan() -> None:
     done = subprocess.run([sys.executable, "-c", PARENTAGE], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.strip() == "clean", done
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_what_stood_still_before_a_run_was_frozen_stands_still_afterwards(twice: bool) -> None:
+    """Without a control group: by signals, which a program may have had from its user before."""
+    with subprocess.Popen(["/bin/sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as leader:
+        assert leader.stdout is not None
+        below = int(leader.stdout.readline())
+        processes = RunProcesses(None, "no-such-mark", list)
+        processes.leader(leader.pid)
+        os.kill(below, signal.SIGSTOP)
+        until(lambda: is_stopped(below), "a process that stands still")
+        for _ in range(1 + twice):
+            processes.freeze()
+        until(lambda: is_stopped(leader.pid), "the run to stand still")
+        processes.thaw()
+        until(lambda: not is_stopped(leader.pid), "the run to go on")
+        assert is_stopped(below)
+        processes.kill()
+        leader.wait()
