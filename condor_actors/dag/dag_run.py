@@ -29,7 +29,16 @@ import attrs
 from condor_actors.cores.state_table import InvariantBroken, ignore, total_table
 from condor_actors.dag.definitions import Dag, Kind
 from condor_actors.dag.node_table import TABLE, begin, stop, submit
-from condor_actors.dag.run_effects import Ended, KillScripts, RemoveJobs, RunEffect, RunScript, SetTimer, Submit
+from condor_actors.dag.run_effects import (
+    Ended,
+    KillScripts,
+    RemoveJobs,
+    RunEffect,
+    RunScript,
+    SetTimer,
+    Submit,
+    WriteRescue,
+)
 from condor_actors.dag.run_events import (
     Began,
     Halted,
@@ -98,7 +107,7 @@ class DagRun:
         nodes = self.nodes
         if self._end is not None:
             return (self._end,)
-        effects: list[RunEffect] = []
+        effects: list[RunEffect] = [WriteRescue()] if self.phase is Phase.FINAL and self._bad_status() else []
         for slots in nodes.scripts.values():
             for node, count in slots.running.items():
                 effects += [RunScript(node, slots.which)] * count
@@ -222,8 +231,20 @@ class DagRun:
         else:
             self._finish(int(nodes.counts[NodeState.FAILED] > 0))
 
+    def _bad_status(self) -> int:
+        """What the run ends with if no final node says otherwise."""
+        nodes = self.nodes
+        if self._is_removed:
+            return REMOVED_STATUS
+        if nodes.abort is not None:
+            return nodes.abort[1]
+        return int(nodes.counts[NodeState.FAILED] > 0 or self.is_halted)
+
     def _start_final(self) -> None:
         self.phase = Phase.FINAL
+        if self._bad_status():
+            self.nodes.effects.append(WriteRescue())
+        self.nodes.scripts["pre"].is_blocked = False
         begin(self.nodes, self.dag.final)
         self._submit()
 

@@ -43,6 +43,7 @@ from condor_actors.dag.run_state import Attempt, NodeState, RunState
 __all__ = ["STATES", "TABLE", "begin", "make_futile", "stop", "submit"]
 
 PRE_FAILED = -1004
+LAST_SIGNAL = 64
 STATES = tuple(NodeState)
 Step = Callable[[RunState, int, Any], object]
 
@@ -117,8 +118,9 @@ def _over(run: RunState, node: int, status: int) -> None:
     if definition.abort_on is not None and definition.abort_on[0] == status and run.abort is None:
         answer = definition.abort_on[1]
         run.abort = (node, status if answer is None else answer)
+    is_alone = run.abort is not None and run.abort[0] == node and run.state(node) is not NodeState.POST
     if status == 0:
-        _end(run, node, NodeState.DONE)
+        _end(run, node, NodeState.DONE, is_alone=is_alone)
         return
     tries = run.attempt_of(node)
     if tries < definition.retries and status != definition.unless_exit and run.abort is None:
@@ -127,16 +129,21 @@ def _over(run: RunState, node: int, status: int) -> None:
         run.effects.append(Note(node, "RETRY", status=status))
         begin(run, node, first=run.settings.retry_first)
     else:
-        _end(run, node, NodeState.FAILED)
+        retried = f" (after {tries} node retries)" if definition.retries else ""
+        run.reasons[node] = f"{run.active[node].reason}{retried}"
+        _end(run, node, NodeState.FAILED, is_alone=is_alone)
 
 
-def _end(run: RunState, node: int, state: NodeState) -> None:
+def _end(run: RunState, node: int, state: NodeState, *, is_alone: bool = False) -> None:
+    """A node has ended; ``is_alone``: it ends the DAG, so nothing follows for those behind it."""
     run.become(node, state)
     run.note(node, "NODE_DONE" if state is NodeState.DONE else "NODE_FAILED", status=run.active[node].status)
     del run.active[node]
     if run.dag.nodes[node].kind is Kind.SERVICE:
         run.done_services += state is NodeState.DONE
         run.failed_services += state is NodeState.FAILED
+        return
+    if is_alone:
         return
     ready, never = run.after(node, succeeded=state is NodeState.DONE)
     for child in never:
@@ -153,6 +160,7 @@ def make_futile(run: RunState, node: int) -> None:
 
 def stop(run: RunState, node: int) -> None:
     """The DAG ends before the node does."""
+    run.stopped_in[node] = run.state(node)
     if run.state(node) in (NodeState.SUBMITTING, NodeState.QUEUED):
         _leave_queue(run, node)
     run.active.pop(node, None)
@@ -171,6 +179,7 @@ def _pre_ended(run: RunState, node: int, event: PreEnded) -> None:
     run.effects += run.scripts["pre"].end(node)
     attempt = run.active[node]
     attempt.pre_status = attempt.status = event.status
+    attempt.reason = f"PRE Script {how_ended(event.status)}"
     run.note(node, "PRE_SCRIPT_SUCCESS" if event.status == 0 else "PRE_SCRIPT_FAILURE", status=event.status)
     if event.status == 0:
         run.become(node, NodeState.READY)
@@ -193,7 +202,13 @@ def _post_ended(run: RunState, node: int, event: PostEnded) -> None:
         run.effects += run.scripts["post"].defer(node, script.defer[1])
         return
     run.effects += run.scripts["post"].end(node)
-    run.active[node].status = event.status
+    attempt = run.active[node]
+    if event.status:
+        job = attempt.status
+        died = f"Job died on signal {-job}" if -LAST_SIGNAL <= job < 0 else f"Job failed due to DAGMAN error {job}"
+        before = f"Job exited with status {job}" if job > 0 else died
+        attempt.reason = f"{before} and POST Script {how_ended(event.status)}"
+    attempt.status = event.status
     run.note(node, "POST_SCRIPT_TERMINATED", status=event.status)
     run.note(node, "POST_SCRIPT_SUCCESS" if event.status == 0 else "POST_SCRIPT_FAILURE", status=event.status)
     _over(run, node, event.status)
@@ -229,6 +244,7 @@ def _submit_failed(run: RunState, node: int, event: SubmitFailed) -> None:
         run.retrying.add(node)
         run.effects.append(SetTimer(node, "submit", run.settings.submit_delay_s * 2.0 ** (attempt.tries - 1)))
         return
+    attempt.reason = "Job submit failed"
     run.note(node, "SUBMIT_FAILURE")
     _leave_queue(run, node)
     _jobs_over(run, node, SUBMIT_FAILED)
@@ -284,6 +300,8 @@ def _job_ended(run: RunState, node: int, event: JobEnded) -> None:
     attempt.held.discard(event.proc)
     attempt.statuses[event.proc] = event.status
     run.note(node, "JOB_ABORTED" if event.status == REMOVED else "JOB_TERMINATED", event.proc, event.status)
+    if event.status and not attempt.reason:
+        attempt.reason = _why_failed(event)
     bad = [status for status in attempt.statuses.values() if status != 0]
     definition = run.dag.nodes[node]
     allowed, is_share = definition.tolerance or (run.settings.tolerance, False)
@@ -296,6 +314,19 @@ def _job_ended(run: RunState, node: int, event: JobEnded) -> None:
         fast = run.settings.fails_fast if definition.fails_fast is None else definition.fails_fast
         if fast:
             run.effects.append(RemoveJobs((attempt.cluster,), f"DAG node {definition.name} has failed"))
+
+
+def _why_failed(event: JobEnded) -> str:
+    """Why a job's end is a failure, in the words of status files."""
+    job = f"({event.cluster}.{event.proc}.0)"
+    if event.status == REMOVED:
+        return f"HTCondor reported ULOG_JOB_ABORTED event for job proc {job}"
+    return f"Job proc {job} failed with {'status' if event.status > 0 else 'signal'} {abs(event.status)}"
+
+
+def how_ended(status: int) -> str:
+    """How a script with this status ended."""
+    return f"died on signal {-status}" if status < 0 else f"failed with status {status}"
 
 
 def _submitted_late(run: RunState, _node: int, event: Submitted) -> None:

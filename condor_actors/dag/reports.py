@@ -13,7 +13,7 @@ from condor_actors.classads import quote
 from condor_actors.dag.dag_run import DagRun
 from condor_actors.dag.definitions import Kind
 from condor_actors.dag.run_effects import Note
-from condor_actors.dag.run_state import NodeState
+from condor_actors.dag.run_state import DagStatus, NodeState
 
 __all__ = ["NODE_STATUS", "attributes", "drawing", "figures", "metrics", "spoken", "status_file", "table"]
 
@@ -22,10 +22,13 @@ NODE_STATUS = {
     NodeState.POST: 4, NodeState.DONE: 5, NodeState.FAILED: 6, NodeState.FUTILE: 7, NodeState.STOPPED: 1,
 }
 """The numbers of a node's states in status files."""
-LOGGED = frozenset({"SUBMIT", "EXECUTE", "JOB_TERMINATED", "JOB_ABORTED", "JOB_HELD", "JOB_RELEASED"})
+LOGGED = frozenset({"SUBMIT", "EXECUTE", "JOB_TERMINATED", "JOB_ABORTED", "JOB_HELD", "JOB_RELEASED",
+                    "POST_SCRIPT_TERMINATED"})
 """What the jobs' event log says too."""
 STATUS_NAMES = ("STATUS_NOT_READY", "STATUS_READY", "STATUS_PRERUN", "STATUS_SUBMITTED", "STATUS_POSTRUN",
                 "STATUS_DONE", "STATUS_ERROR", "STATUS_FUTILE")
+DAG_STATUS = {each: "RM" if each is DagStatus.REMOVED else each.name for each in DagStatus}
+FUTILE, MARKED = "Had an ancestor node fail", "User defined as DONE"
 
 
 def figures(run: DagRun) -> dict[str, int]:
@@ -51,7 +54,7 @@ def table(run: DagRun) -> list[str]:
     shown = figures(run)
     values = (f"{shown['Done']:5d}   {shown['Pre']:5d}    {shown['Queued']:5d}   {shown['Post']:5d}   "
               f"{shown['Ready']:5d}      {shown['Un-Ready']:5d}    {shown['Failed']:5d}    {shown['Futile']:5d}")
-    return [f"Of {total(run)} nodes total:",
+    return [f"DAG status: {int(run.status)} (DAG_STATUS_{DAG_STATUS[run.status]})", f"Of {total(run)} nodes total:",
             " Done     Pre   Queued    Post   Ready   Un-Ready   Failed   Futile",
             "  ===     ===      ===     ===     ===        ===      ===      ===", values,
             f"{held(run)} job proc(s) currently held"]
@@ -78,18 +81,24 @@ def attributes(run: DagRun, now_s: float) -> Mapping[str, int | bool]:
     }
 
 
-def spoken(note: Note, name: str, tries: str) -> str:
-    """A line of dagman.out about what happened to a node; empty: another one says it.
+def spoken(note: Note, name: str, tries: str, when: str) -> tuple[str, ...]:
+    """The lines of dagman.out about what happened to a node; none: others say it.
 
     Args:
         note: what happened.
         name: of the node.
         tries: ``2 of 3``.
+        when: it happened.
     """
     job, status = f"({note.cluster}.{note.proc}.0)", note.status
     how = f"died on signal {-status}" if -1000 < status < 0 else f"failed with status {status}"
     if note.what in LOGGED:
-        return f"Event: ULOG_{note.what} for HTCondor Node {name} {job}"
+        event = f"Event: ULOG_{note.what} for HTCondor Node {name} {job} {{{when}}}"
+        if note.what != "JOB_TERMINATED":
+            return (event,)
+        end = ("completed successfully" if status == 0 else
+               f"failed with {'status' if status > 0 else 'signal'} {abs(status)}")
+        return event, f"Node {name} job proc {job} {end}."
     texts = {
         "JOB_SUCCESS": f"Node {name} job completed", "JOB_FAILURE": f"Node {name} job {how}",
         "PRE_SCRIPT_SUCCESS": f"PRE Script of node {name} completed successfully.",
@@ -97,10 +106,10 @@ def spoken(note: Note, name: str, tries: str) -> str:
         "POST_SCRIPT_SUCCESS": f"POST Script of node {name} completed successfully.",
         "POST_SCRIPT_FAILURE": f"POST Script of node {name} {how}",
         "RETRY": f"Retrying node {name} (retry #{tries})...",
-        "PRE_SKIP": f"Node {name} is done: its PRE script ended with status {status} (PRE_SKIP)",
-        "NODE_FAILED": f"Node {name} has failed",
+        "PRE_SKIP": f"PRE_SKIP return value {status} indicates we are done (successfully) with node {name}",
+        "NODE_FAILED": f"Node {name} has failed", "SUBMIT_FAILURE": f"ERROR: submit attempt failed: Node {name}",
     }
-    return texts.get(note.what, "")
+    return tuple(text for what, text in texts.items() if what == note.what)
 
 
 def metrics(run: DagRun, *, start_s: float, end_s: float, status: int, dagman_id: int, parent_id: int, rescue: int,
@@ -143,31 +152,44 @@ def metrics(run: DagRun, *, start_s: float, end_s: float, status: int, dagman_id
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def status_file(run: DagRun, now_s: float, next_s: float, *, is_over: bool) -> Iterator[str]:
-    """The pieces of a node status file; ``is_over``: the DAG has ended."""
-    shown = figures(run)
-    failed = bool(shown["Failed"])
-    whole = (6 if failed else 5) if is_over else 3
+def status_file(run: DagRun, now_s: float, next_s: float, *, status: int | None = None) -> Iterator[str]:
+    """The pieces of a node status file; ``status``: that the DAG has ended with.
+
+    In the last one, the nodes that were under way when the DAG ended have failed.
+    """
+    nodes, shown = run.nodes, figures(run)
+    lost = {node: f"Was {STATUS_NAMES[NODE_STATUS[state]]}" for node, state in nodes.stopped_in.items()
+            if nodes.state(node) is NodeState.STOPPED and state is not NodeState.READY}
+    shown["Failed"] += len(lost)
+    shown["Ready"] -= len(lost)
+    whole = 3 if status is None else 6 if status else 5
     files = ",\n".join(f"    {quote(file)}" for file in run.dag.files)
     yield (f'[\n  Type = "DagStatus";\n  DagFiles = {{\n{files}\n  }};\n  Timestamp = {int(now_s)};'
-           f' /* {_clock(now_s)} */\n  DagStatus = {whole}; /* "{STATUS_NAMES[whole]}" */\n'
+           f' /* {_clock(now_s)} */\n  DagStatus = {whole}; /* "{STATUS_NAMES[whole]} ({_whole(run, status)})" */\n'
            f'  NodesTotal = {total(run)};\n')
     for name, word in (("Done", "Done"), ("Pre", "Pre"), ("Queued", "Queued"), ("Post", "Post"), ("Ready", "Ready"),
                        ("Unready", "Un-Ready"), ("Futile", "Futile"), ("Failed", "Failed")):
         yield f"  Nodes{name} = {shown[word]};\n"
-    yield f"  JobProcsHeld = {held(run)};\n  JobProcsIdle = {run.nodes.idle};\n]\n"
+    yield f"  JobProcsHeld = {held(run)};\n  JobProcsIdle = {nodes.idle}; /* includes held */\n]\n"
     for number, node in enumerate(run.dag.nodes):
-        state = NODE_STATUS[run.nodes.state(number)]
-        attempt = run.nodes.active.get(number)
+        state = 6 if number in lost else NODE_STATUS[nodes.state(number)]
+        attempt = nodes.active.get(number)
         left = attempt.jobs - len(attempt.statuses) if attempt is not None else 0
         is_idle = attempt is not None and left > 0 and len(attempt.waiting) == left
+        details = ("idle" if is_idle else "not_idle" if left else lost.get(number) or nodes.reasons.get(number)
+                   or (FUTILE if state == NODE_STATUS[NodeState.FUTILE] else MARKED if node.done else ""))
         yield (f'[\n  Type = "NodeStatus";\n  Node = {quote(node.name)};\n'
-               f'  NodeStatus = {state}; /* "{STATUS_NAMES[state]}" */\n'
-               f'  StatusDetails = "{"idle" if is_idle else "not_idle" if left else ""}";\n'
-               f'  RetryCount = {run.nodes.attempt_of(number)};\n  JobProcsQueued = {left};\n'
+               f'  NodeStatus = {state}; /* "{STATUS_NAMES[state]}" */\n  StatusDetails = {quote(details)};\n'
+               f'  RetryCount = {nodes.attempt_of(number)};\n  JobProcsQueued = {left};\n'
                f'  JobProcsHeld = {len(attempt.held) if attempt is not None else 0};\n]\n')
     yield (f'[\n  Type = "StatusEnd";\n  EndTime = {int(now_s)}; /* {_clock(now_s)} */\n'
-           f'  NextUpdate = {int(next_s)}; /* {_clock(next_s) if next_s else "none"} */\n]\n')
+           f'  NextUpdate = {int(next_s)}; /* {_clock(next_s) if next_s else quote("none")} */\n]\n')
+
+
+def _whole(run: DagRun, status: int | None) -> str:
+    """What a status file adds to the state of the whole DAG."""
+    word = {DagStatus.REMOVED: "removed", DagStatus.ABORT: "aborted"}.get(run.status, "")
+    return word if status is None else "success" if status == 0 else word or "failed"
 
 
 def _clock(time_s: float) -> str:

@@ -43,31 +43,36 @@ def _numbers(names: Iterable[str], primary: str, *, several: bool) -> list[int]:
     return found
 
 
-def rescue_text(run: RunState, now_s: float, *, resets_retries: bool, saves: bool = False) -> str:
+def rescue_text(run: RunState, now_s: float, *, resets_retries: bool, author: str = "",
+                saves: str = "") -> str:
     """The text of a rescue file, or of a save file.
 
     Args:
         run: the nodes as they stand.
         now_s: the time.
         resets_retries: whether a node that goes on has all its retries again.
-        saves: it is a save file.
+        author: a line that says whose it is; a run that writes a rescue file again finds its own by it.
+        saves: it is the save file of this node.
     """
     dag = run.dag
-    title = "Save" if saves else "Rescue DAG"
+    title = ([f"# Save file written at Start Node {saves}"] if saves else
+             ["# Rescue DAG file, created after running", f"#   the {dag.files[0]} DAG file"])
     when = datetime.fromtimestamp(now_s, UTC)
     states = run.states
     done = sum(states[number] == NodeState.DONE for number in range(len(dag.nodes)))
     failed = [node.name for number, node in enumerate(dag.nodes) if states[number] == NodeState.FAILED]
     lines = [
-        f"# {title} file, created after running", f"#   the {dag.files[0]} DAG file",
-        f"# Created {when.month}/{when.day}/{when.year} {when:%H:%M:%S} UTC", "# Rescue DAG version: 2.0.1 (partial)",
+        *title, *([author] if author else []),
+        f"# Created {when.month}/{when.day}/{when.year} {when:%H:%M:%S} UTC", "# Rescue DAG version: 2.1.0",
         "#", f"# Total number of Nodes: {len(dag.nodes) - len(dag.services)}", f"# Nodes premarked DONE: {done}",
         f"# Nodes that failed: {len(failed)}", f"#   {''.join(f'{name},' for name in failed)}<ENDLIST>", "",
     ]
     for number, node in enumerate(dag.nodes):
-        if node.kind in (Kind.FINAL, Kind.SERVICE):
+        if node.kind is Kind.SERVICE:
             continue
-        if states[number] == NodeState.DONE:
+        if node.kind is Kind.FINAL:
+            pass
+        elif states[number] == NodeState.DONE:
             lines.append(f"DONE {node.name}")
         elif states[number] == NodeState.FAILED and _is_satisfied(run, number):
             lines += ["# Failed node with only weak child dependencies:", f"DONE {node.name}"]

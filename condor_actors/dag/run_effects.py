@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-__all__ = ["Ended", "KillScripts", "Note", "RemoveJobs", "RunEffect", "RunScript", "SaveFile", "SetTimer", "Submit"]
+__all__ = ["Ended", "KillScripts", "Note", "RemoveJobs", "RunEffect", "RunScript", "SaveFile", "SetTimer", "Submit",
+           "WriteRescue"]
 
 
 @attrs.frozen(slots=True)
@@ -64,6 +65,11 @@ class Note:
 
 
 @attrs.frozen(slots=True)
+class WriteRescue:
+    """Write a rescue file now: the final node begins, and the nodes before it have not all succeeded."""
+
+
+@attrs.frozen(slots=True)
 class Ended:
     """The DAG is over.
 
@@ -78,4 +84,4 @@ class Ended:
     services: tuple[int, ...]
 
 
-RunEffect = RunScript | Submit | RemoveJobs | KillScripts | SetTimer | SaveFile | Note | Ended
+RunEffect = RunScript | Submit | RemoveJobs | KillScripts | SetTimer | SaveFile | Note | WriteRescue | Ended

@@ -87,6 +87,7 @@ class Attempt:
         holds: how often one was held; ``tries``: of the submission.
         pre_status: of the PRE script; -1: none ran.
         status: what the last part ended with.
+        reason: why it fails, in the words of status files; the first that counts.
         is_failing: whether more of its jobs have failed than is tolerated, and the others have not ended.
     """
 
@@ -99,6 +100,7 @@ class Attempt:
     tries: int = 0
     pre_status: int = -1
     status: int = 0
+    reason: str = ""
     is_failing: bool = False
 
 
@@ -234,6 +236,8 @@ class RunState:
         self.run_nodes = 0
         self.failed_services = self.done_services = 0
         self.stopped: set[int] = set()  # clusters that are removed because the DAG ends
+        self.stopped_in: dict[int, NodeState] = {}  # where nodes were when the DAG ended
+        self.reasons: dict[int, str] = {}  # why nodes have failed
         self.abort: tuple[int, int] | None = None  # a node, and the status that it ends the DAG with
         self.effects: list[RunEffect] = []
 

@@ -105,6 +105,31 @@ def dags() -> Iterator[Workflows]:
         yield Workflows(pool)
 
 
+
+def test_a_final_node_finds_the_rescue_file_and_logs_tell_of_scripts(dags: Workflows) -> None:
+    """Clients follow dagman.out and the jobs' event log; a final node may save what a failure has left."""
+    script = "#!/bin/sh\nexit $1\n"
+    text = ('JOB A say.sub\nJOB B say.sub\nJOB C say.sub\nPARENT A CHILD B\nVARS A then="exit 3"\n'
+            "SCRIPT POST A ./end.sh 4\nSCRIPT PRE C ./end.sh 7\nPRE_SKIP C 7\nNODE_STATUS_FILE x.status\n"
+            'FINAL F say.sub\nVARS F then="test -e x.dag.rescue001"\n')
+    assert dags.run(text, end_sh=script) == 0
+    out = dags.out()
+    cluster = out.split("Node A job(s)...", 1)[1].split("(", 1)[1].split(".")[0]
+    for line in ("Parsing x.dag ...", f"Node A job proc ({cluster}.0.0) failed with status 3.",
+                 f"Event: ULOG_POST_SCRIPT_TERMINATED for HTCondor Node A ({cluster}.0.0) {{",
+                 "PRE_SKIP return value 7 indicates we are done (successfully) with node C",
+                 "DAG status: 2 (DAG_STATUS_NODE_FAILED)"):
+        assert line in out
+    log = (dags.folder / "x.dag.nodes.log").read_text()
+    for event in ("POST Script terminated.\n\t(1) Normal termination (return value 4)\n    DAG Node: A\n...\n",
+                  "PRE script return value is PRE_SKIP value\n    DAG Node: C\n...\n"):
+        assert event in log
+    assert "DONE C\n" in (dags.folder / "x.dag.rescue001").read_text()
+    status = (dags.folder / "x.status").read_text()
+    assert "Job exited with status 3 and POST Script failed with status 4" in status
+    assert 'DagStatus = 5; /* "STATUS_DONE (success)" */' in status
+
+
 def test_a_diamond(dags: Workflows) -> None:
     assert dags.run(DIAMOND) == 0
     said = dags.said()

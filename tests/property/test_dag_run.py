@@ -20,6 +20,7 @@ from condor_actors.dag.run_effects import (
     SaveFile,
     SetTimer,
     Submit,
+    WriteRescue,
 )
 from condor_actors.dag.run_events import (
     REMOVED,
@@ -213,7 +214,7 @@ def drive(world: World, crashes: float, disturbances: float = 0.0) -> DagRun:
                     end(world, cluster, proc, REMOVED, tell)
                 live.pop(cluster, None)
         else:
-            assert isinstance(effect, (Note, SaveFile, KillScripts, Ended))
+            assert isinstance(effect, (Note, SaveFile, KillScripts, WriteRescue, Ended))
     raise AssertionError(f"seed {world.seed} does not end")
 
 

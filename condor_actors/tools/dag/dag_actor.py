@@ -7,6 +7,8 @@ threads, in order: talks with the schedd, and files.
 
 from __future__ import annotations
 
+import re
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -32,6 +34,7 @@ from condor_actors.dag.run_effects import (
     SaveFile,
     SetTimer,
     Submit,
+    WriteRescue,
 )
 from condor_actors.dag.run_events import (
     REMOVED,
@@ -69,6 +72,7 @@ from condor_actors.wire.errors import RequestRefused
 __all__ = ["Around", "DagActor"]
 
 AGAIN_S = 2.0
+_DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 MOST_AGAIN_S = 60.0
 CHANGES = {
     JobEventType.EXECUTE: Change.RUNNING, JobEventType.JOB_UNSUSPENDED: Change.RUNNING,
@@ -141,6 +145,7 @@ class DagActor(Actor):
         self._notes: list[Note | str] = []
         self._is_changed = self._status_changed = True
         self._next_status_s = 0.0
+        self._when = ""  # the event of the log that is being told has this date
 
     def started(self) -> None:
         """Begin, or go on."""
@@ -212,6 +217,7 @@ class DagActor(Actor):
         """The nodes' event log has grown."""
         for event in events:
             self._job_event(event)
+        self._when = ""
         self._offset = offset
         self._keep_offset()
 
@@ -225,12 +231,18 @@ class DagActor(Actor):
             return
         if self.core.nodes.state(node) is NodeState.SUBMITTING:  # the answer to the submission comes later
             self._early.setdefault(event.cluster, []).append(event)
-        elif event.number == JobEventType.JOB_TERMINATED:
+            return
+        date = _DATE.search(event.text)
+        self._when = stamped("", time.mktime(time.strptime(date[0], "%Y-%m-%d %H:%M:%S")))[:-1] if date else ""
+        if event.number == JobEventType.JOB_TERMINATED:
             self.tell(JobEnded(node, event.cluster, event.proc, status_of(event)))
         elif event.number == JobEventType.JOB_ABORTED:
             self.tell(JobEnded(node, event.cluster, event.proc, REMOVED))
         elif event.number in CHANGES:
             self.tell(JobChanged(node, event.cluster, event.proc, CHANGES[JobEventType(event.number)]))
+            if event.number == JobEventType.JOB_HELD:
+                reason = [*event.text.splitlines()[1:2], ""][0].strip()
+                self.say(f"  Hold reason: {reason or '(unknown)'}")
 
     # -- effects
 
@@ -244,7 +256,10 @@ class DagActor(Actor):
                 self.context.set_timer((effect.what, effect.node), effect.delay_s)
             elif isinstance(effect, SaveFile):
                 self._in_files(self._around.files.save, effect.node, rescue_text(
-                    self.core.nodes, self.context.now_s(), resets_retries=True, saves=True))
+                    self.core.nodes, self.context.now_s(), resets_retries=True,
+                    saves=self.core.dag.nodes[effect.node].name))
+            elif isinstance(effect, WriteRescue):
+                self._in_files(self._around.files.write_rescue, self.core, self._around.ending, self.context.now_s())
             elif isinstance(effect, RunScript):
                 self.context.after_commit(lambda which=effect: self._run_script(which))  # type: ignore[misc]
             elif isinstance(effect, KillScripts):
@@ -433,9 +448,12 @@ class DagActor(Actor):
     def _note(self, note: Note) -> None:
         node = self.core.dag.nodes[note.node]
         self._notes.append(note)
-        text = spoken(note, node.name, f"{self.core.nodes.attempt_of(note.node)} of {node.retries}")
-        if text:
-            self.say(text)
+        now_s = self.context.now_s()
+        tries = f"{self.core.nodes.attempt_of(note.node)} of {node.retries}"
+        for line in spoken(note, node.name, tries, self._when or stamped("", now_s)[:-1]):
+            self.say(line)
+        if note.what in ("POST_SCRIPT_TERMINATED", "PRE_SKIP"):
+            self._in_files(self._around.files.log_script, note, node.name, now_s)
 
     def _report_table(self) -> None:
         for line in table(self.core):
@@ -459,7 +477,7 @@ class DagActor(Actor):
             self._next_status_s = now_s + wanted.least_s
             self._status_changed = False
             self._in_files(around.files.write_status,
-                           list(status_file(self.core, now_s, self._next_status_s, is_over=False)))
+                           list(status_file(self.core, now_s, self._next_status_s)))
 
     def _told(self, result: Any) -> None:
         if isinstance(result, Failure):

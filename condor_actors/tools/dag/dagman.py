@@ -225,6 +225,8 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
         apply_rescue(dag, read_text(rescue), rescue)
     settings = _settings(options, config)
     nodes_log = _nodes_log(options.primary, ad, config)
+    for file in options.files:
+        say(f"Parsing {file} ...")
     digest = digest_of(dag)
     if goes_on:
         say("Running in RECOVERY mode...")
@@ -250,8 +252,9 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
         metrics_form=config.integer("DAGMAN_METRICS_FILE_VERSION"),
         graph=config.boolean("DAGMAN_REPORT_GRAPH_METRICS"), most_rescues=config.integer("DAGMAN_MAX_RESCUE_NUM"),
         resets_retries=config.boolean("DAGMAN_RESET_RETRIES_UPON_RESCUE"), writes_rescue=False)
-    return _Made(config=config, options=options, dag=dag, run=run, journal=journal, files=RunFiles(dag, files, out),
-                 submitter=submitter, macros=_macros(options, ad, dag_id, nodes_log, config), nodes_log=nodes_log,
+    return _Made(config=config, options=options, dag=dag, run=run, journal=journal,
+                 files=RunFiles(dag, files, out, nodes_log), submitter=submitter,
+                 macros=_macros(options, ad, dag_id, nodes_log, config), nodes_log=nodes_log,
                  ending=ending)
 
 

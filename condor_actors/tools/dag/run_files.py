@@ -17,8 +17,11 @@ from condor_actors.dag.reports import drawing, metrics, status_file
 from condor_actors.dag.rescue import newest_rescue, rescue_text
 from condor_actors.dag.run_effects import Note
 from condor_actors.durable import open_beside, sync_folder
+from condor_actors.messages.codes import JobEventType
 from condor_actors.tools.dag.dag_files import DagFiles, open_own, read_text
 from condor_actors.tools.dag.state_log import StateLog
+from condor_actors.userlog.event_text import event_header
+from condor_actors.userlog.writer import LogFiles
 
 __all__ = ["Ending", "RunFiles", "replace_file"]
 
@@ -49,12 +52,14 @@ class RunFiles:
         dag: whose run.
         files: names.
         out: the path of dagman.out.
+        nodes_log: the event log of all jobs.
     """
 
-    def __init__(self, dag: Dag, files: DagFiles, out: str) -> None:
+    def __init__(self, dag: Dag, files: DagFiles, out: str, nodes_log: str = "") -> None:
         self._dag = dag
         self._files = files
         self._out = out
+        self._nodes_log = nodes_log
         self._drawings = 0
         self._states = StateLog(dag, dag.jobstate_log, os.getcwd())
 
@@ -66,6 +71,19 @@ class RunFiles:
         """Add lines to the job state log: of nodes, or as they are."""
         if self._dag.jobstate_log:
             _append(self._dag.jobstate_log, self._states.lines(now_s, notes))
+
+    def log_script(self, note: Note, name: str, now_s: float) -> None:
+        """Add to the jobs' event log how the POST script of a node ended, or that its PRE script ended the node."""
+        if note.what == "PRE_SKIP":
+            number, lines = JobEventType.PRESKIP, ["PRE script return value is PRE_SKIP value"]
+        else:
+            end = (f"(0) Abnormal termination (signal {-note.status})" if note.status < 0 else
+                   f"(1) Normal termination (return value {note.status})")
+            number, lines = JobEventType.POST_SCRIPT_TERMINATED, ["POST Script terminated.", f"\t{end}"]
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now_s))
+        lines[0] = f"{event_header(number, note.cluster, note.proc)} {when} {lines[0]}"
+        text = "\n".join([*lines, f"    DAG Node: {name}", "...", ""])
+        LogFiles().append(self._nodes_log, text.encode(errors="surrogateescape"), lock=False, sync=False)
 
     def write_status(self, pieces: Sequence[str]) -> None:
         """Write the status file anew."""
@@ -105,19 +123,27 @@ class RunFiles:
 
     def end(self, run: DagRun, ending: Ending, now_s: float) -> str:
         """Write what is written at the end; the path of the rescue file, empty: there is none."""
-        rescue = ""
-        if ending.writes_rescue and ending.most_rescues:
-            number = min(ending.most_rescues, 1 + newest_rescue(
-                self._files.beside(), self._files.primary, ending.most_rescues, several=self._files.several))
-            rescue = self._files.rescue(number)
-            replace_file(rescue, [rescue_text(run.nodes, now_s, resets_retries=ending.resets_retries)])
+        rescue = self.write_rescue(run, ending, now_s) if ending.writes_rescue else ""
         replace_file(self._files.metrics, [metrics(
             run, start_s=ending.began_s, end_s=now_s, status=ending.status, dagman_id=ending.dag_id,
             parent_id=ending.parent_id, rescue=ending.rescue_read, version=ending.version, form=ending.metrics_form,
             graph=ending.graph)])
-        self.write_status(list(status_file(run, now_s, 0, is_over=True)))
+        self.write_status(list(status_file(run, now_s, 0, status=ending.status)))
         if self._dag.dot is not None and self._dag.dot.updates:
             self.draw(run, now_s)()
+        return rescue
+
+
+    def write_rescue(self, run: DagRun, ending: Ending, now_s: float) -> str:
+        """Write the rescue file of this run, again if it has one; its path, empty: there is to be none."""
+        if not ending.most_rescues:
+            return ""
+        author = f"#   by job {ending.dag_id} that began at {ending.began_s:.6f}"
+        newest = newest_rescue(self._files.beside(), self._files.primary, ending.most_rescues,
+                               several=self._files.several)
+        is_own = newest > 0 and author in read_text(self._files.rescue(newest)).splitlines()
+        rescue = self._files.rescue(newest if is_own else min(ending.most_rescues, 1 + newest))
+        replace_file(rescue, [rescue_text(run.nodes, now_s, resets_retries=ending.resets_retries, author=author)])
         return rescue
 
 

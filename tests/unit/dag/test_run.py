@@ -20,6 +20,7 @@ from condor_actors.dag.run_effects import (
     SaveFile,
     SetTimer,
     Submit,
+    WriteRescue,
 )
 from condor_actors.dag.run_events import (
     REMOVED,
@@ -64,7 +65,8 @@ class Run:
         self.tell(Began())
 
     def tell(self, event: RunEvent) -> list[RunEffect]:
-        effects = [effect for effect in self.run.handle(event) if not isinstance(effect, Note)]
+        effects: list[RunEffect] = [
+            effect for effect in self.run.handle(event) if not isinstance(effect, Note)]
         self.run.validate()
         self.effects += effects
         return effects
@@ -183,15 +185,21 @@ def test_the_final_node_decides() -> None:
     for status, ended in ((0, Ended(0, False, ())), (1, Ended(1, True, ()))):
         run = Run("JOB A x\nFINAL F x\n")
         run.queue(0)
-        assert run.end(0, 9) == [Submit(1)]
+        assert run.end(0, 9) == [WriteRescue(), Submit(1)]
+        assert WriteRescue() in run.run.resume()
         run.queue(1)
         assert run.end(1, status) == [ended]
+    run = Run("JOB A x\nFINAL F x\n")
+    run.queue(0)
+    assert run.end(0, 0) == [Submit(1)]
+    assert WriteRescue() not in run.run.resume()
 
 
 def test_a_removed_dag_runs_its_final_node() -> None:
     run = Run(CHAIN + "FINAL F x\n")
     run.queue(0)
-    assert run.tell(RemovedByUser()) == [KillScripts(), RemoveJobs((100,), "the DAG has ended"), Submit(2)]
+    assert run.tell(RemovedByUser()) == [KillScripts(), RemoveJobs((100,), "the DAG has ended"), WriteRescue(),
+                                         Submit(2)]
     assert run.tell(RemovedByUser()) == []
     run.queue(2)
     assert run.end(2) == [Ended(2, True, ())]
@@ -203,6 +211,10 @@ def test_halting() -> None:
     run.queue(0)
     run.tell(Halted())
     assert run.end(0) == [KillScripts(), Ended(1, True, ())]
+    run = Run("JOB A x\nJOB B x\nPARENT A CHILD B\nFINAL F x\nSCRIPT PRE F f\n")
+    run.queue(0)
+    run.tell(Halted())
+    assert run.end(0) == [KillScripts(), WriteRescue(), RunScript(2, "pre")], "the final node is not halted"
     run = Run("JOB A x\nJOB B x\nJOB D x\nPARENT A CHILD B\n")
     run.queue(0)
     run.queue(2)
@@ -253,12 +265,13 @@ def test_what_is_reported() -> None:
     run.tell(JobChanged(2, 102, 0, Change.HELD))
     assert figures(run.run) == {"Done": 0, "Pre": 0, "Queued": 2, "Post": 0, "Ready": 0, "Un-Ready": 1, "Failed": 0,
                                 "Futile": 0}
-    assert table(run.run)[3:] == ["    0       0        2       0       0          1        0        0",
+    assert table(run.run)[0] == "DAG status: 0 (DAG_STATUS_OK)"
+    assert table(run.run)[4:] == ["    0       0        2       0       0          1        0        0",
                                   "1 job proc(s) currently held"]
     told = attributes(run.run, 5.0)
     assert (told["DAG_NodesQueued"], told["DAG_JobsHeld"], told["DAG_AdUpdateTime"]) == (2, 1, 5)
     assert '"B" [shape=ellipse label="B (I)"];' in "".join(drawing(run.run, 0.0))
-    status = "".join(status_file(run.run, 1.0, 2.0, is_over=False))
+    status = "".join(status_file(run.run, 1.0, 2.0))
     assert 'Node = "C";\n  NodeStatus = 3;' in status
     said = metrics(run.run, start_s=1.0, end_s=2.5, status=1, dagman_id=4, parent_id=0, rescue=0, version="1.2.3",
                    form=1, graph=True)
@@ -270,11 +283,66 @@ def test_what_is_reported() -> None:
 
 
 def test_what_dagman_out_says() -> None:
-    assert spoken(Note(0, "SUBMIT", 4, 1), "A", "") == "Event: ULOG_SUBMIT for HTCondor Node A (4.1.0)"
-    assert spoken(Note(0, "PRE_SCRIPT_FAILURE", status=-9), "A", "") == "PRE Script of Node A died on signal 9"
-    assert spoken(Note(0, "JOB_FAILURE", status=3), "A", "") == "Node A job failed with status 3"
-    assert spoken(Note(0, "RETRY"), "A", "1 of 2") == "Retrying node A (retry #1 of 2)..."
-    assert spoken(Note(0, "PRE_SCRIPT_STARTED"), "A", "") == ""
+    when = "11/30/26 12:00:00"
+    event = "for HTCondor Node A (4.1.0) {11/30/26 12:00:00}"
+    assert spoken(Note(0, "SUBMIT", 4, 1), "A", "", when) == (f"Event: ULOG_SUBMIT {event}",)
+    assert spoken(Note(0, "POST_SCRIPT_TERMINATED", 4, 1), "A", "", when) == (
+        f"Event: ULOG_POST_SCRIPT_TERMINATED {event}",)
+    for status, end in ((0, "completed successfully."), (3, "failed with status 3."), (-9, "failed with signal 9.")):
+        assert spoken(Note(0, "JOB_TERMINATED", 4, 1, status), "A", "", when) == (
+            f"Event: ULOG_JOB_TERMINATED {event}", f"Node A job proc (4.1.0) {end}")
+    assert spoken(Note(0, "PRE_SCRIPT_FAILURE", status=-9), "A", "", when) == ("PRE Script of Node A died on signal 9",)
+    assert spoken(Note(0, "JOB_FAILURE", status=3), "A", "", when) == ("Node A job failed with status 3",)
+    assert spoken(Note(0, "RETRY"), "A", "1 of 2", when) == ("Retrying node A (retry #1 of 2)...",)
+    assert spoken(Note(0, "PRE_SKIP", status=4), "A", "", when) == (
+        "PRE_SKIP return value 4 indicates we are done (successfully) with node A",)
+    assert spoken(Note(0, "SUBMIT_FAILURE"), "A", "", when)[0].startswith("ERROR: submit attempt failed")
+    assert spoken(Note(0, "PRE_SCRIPT_STARTED"), "A", "", when) == ()
+
+
+def status_of(run: Run, status: int | None = None) -> str:
+    return "".join(status_file(run.run, 1.0, 2.0 if status is None else 0.0, status=status))
+
+
+def test_a_status_file_says_how_it_ended_and_why_nodes_have_failed() -> None:
+    run = Run("JOB A x\nRETRY A 1\nJOB B x\nPARENT A CHILD B\nJOB C x\nJOB D x DONE\n")
+    run.queue(0)
+    assert 'DagStatus = 3; /* "STATUS_SUBMITTED ()" */' in status_of(run)
+    run.end(0, 5)
+    run.tell(SubmitFailed(2, False))
+    run.tell(Submitted(0, 9, 1))
+    run.tell(JobEnded(0, 9, 0, 5))
+    text = status_of(run, 1)
+    assert 'DagStatus = 6; /* "STATUS_ERROR (failed)" */' in text
+    assert 'NextUpdate = 0; /* "none" */' in text
+    for reason in ("Job proc (9.0.0) failed with status 5 (after 1 node retries)", "Had an ancestor node fail",
+                   "Job submit failed", "User defined as DONE"):
+        assert f'StatusDetails = "{reason}";' in text
+    assert '"STATUS_DONE (success)"' in status_of(run, 0), "a final node has said so"
+
+
+def test_a_node_that_ends_the_dag_leaves_those_behind_it_waiting() -> None:
+    run = Run(CHAIN + "JOB C x\nJOB D x\nSCRIPT PRE D d\nABORT-DAG-ON A 5 RETURN 0\n", pre=1)
+    run.queue(0)
+    run.queue(2)
+    run.end(0, 5)
+    assert run.states() == "FAILED WAITING STOPPED STOPPED"
+    text = status_of(run, 0)
+    assert '/* "STATUS_DONE (success)" */;' not in text
+    assert 'NodesUnready = 1;\n  NodesFutile = 0;\n  NodesFailed = 3;' in text
+    assert 'Was STATUS_SUBMITTED' in text
+    assert 'Was STATUS_PRERUN' in text
+
+
+def test_why_scripts_made_a_node_fail() -> None:
+    run = Run("JOB A x\nSCRIPT POST A p\nJOB B x\nSCRIPT PRE B b\n")
+    run.queue(0)
+    run.end(0, 7)
+    run.tell(PostEnded(0, 2))
+    run.tell(PreEnded(1, -15))
+    text = status_of(run, 1)
+    assert "Job exited with status 7 and POST Script failed with status 2" in text
+    assert "PRE Script died on signal 15" in text
 
 
 def test_names_of_rescue_files() -> None:
