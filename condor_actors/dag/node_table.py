@@ -233,7 +233,8 @@ def _submitted(run: RunState, node: int, event: Submitted) -> None:
     run.idle += event.jobs - 1
     run.jobs_submitted += event.jobs
     run.become(node, NodeState.QUEUED)
-    run.note(node, "SUBMIT")
+    for proc in range(event.jobs):
+        run.note(node, "SUBMIT", proc)
 
 
 def _submit_failed(run: RunState, node: int, event: SubmitFailed) -> None:

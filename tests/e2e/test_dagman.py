@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.commands import program_of
 from tests.harness.readable_python import python_for_all
 from tests.harness.user_pool import UserPool, user_pool
 from tests.pool_fixture import until
@@ -128,6 +129,51 @@ def test_a_final_node_finds_the_rescue_file_and_logs_tell_of_scripts(dags: Workf
     status = (dags.folder / "x.status").read_text()
     assert "Job exited with status 3 and POST Script failed with status 4" in status
     assert 'DagStatus = 5; /* "STATUS_DONE (success)" */' in status
+
+
+
+def ads_of(dags: Workflows, *attributes: str) -> dict[str, dict[str, object]]:
+    """What the jobs of the folder's DAG and those below it were, by the names of their nodes."""
+    found = dags.pool.history("-attributes", ",".join(("DAGNodeName", "Iwd", *attributes)))
+    return {str(ad["DAGNodeName"]): ad for ad in found if "DAGNodeName" in ad and ad["Iwd"] == str(dags.folder)}
+
+
+def test_what_a_dag_is_configured_to_decides_over_its_nodes(dags: Workflows) -> None:
+    own = SAY.replace("queue", "log = own.log\nnotification = always\nqueue")
+    config = "DAGMAN_SUPPRESS_NOTIFICATION = true\nDAGMAN_SUPPRESS_JOB_LOGS = true\n"
+    assert dags.run("JOB A own.sub\nCONFIG x.config\n", own_sub=own, x_config=config) == 0
+    assert ads_of(dags, "JobNotification", "UserLog")["A"] == {
+        "DAGNodeName": "A", "Iwd": str(dags.folder), "JobNotification": 0}
+    assert not (dags.folder / "own.log").exists()
+    assert dags.run("JOB A own.sub\n", own_sub=own) == 0
+    assert ads_of(dags, "JobNotification")["A"]["JobNotification"] == 1
+    assert dags.run("JOB A own.sub\nCONFIG x.config\n", own_sub=own.replace("queue", "queue 2"),
+                    x_config="DAGMAN_PROHIBIT_MULTI_JOBS = true\n") == 1
+    assert "DAGMAN_PROHIBIT_MULTI_JOBS" in dags.out()
+
+
+def test_the_nodes_of_a_subdag_have_its_priority_and_their_own(dags: Workflows) -> None:
+    assert dags.run("SUBDAG EXTERNAL S y.dag\nPRIORITY S 100\n", "-allowversionmismatch",
+                    y_dag="JOB P say.sub\nPRIORITY P 7\nJOB Q say.sub\n") == 0
+    ads = ads_of(dags, "JobPrio")
+    assert {name: ad["JobPrio"] for name, ad in ads.items()} == {"S": 100, "P": 107, "Q": 100}
+    assert "-AllowVersionMismatch" in (dags.folder / "y.dag.condor.sub").read_text()
+
+
+def test_each_job_of_a_node_is_submitted_in_the_logs(dags: Workflows) -> None:
+    assert dags.run("JOB A two.sub\nJOBSTATE_LOG x.states\n", two_sub=SAY.replace("queue", "queue 2")) == 0
+    submits = [line.split()[3].split(".")[1] for line in (dags.folder / "x.states").read_text().splitlines()
+               if line.split()[2] == "SUBMIT"]
+    assert submits == ["0", "1"]
+    assert dags.out().count("Event: ULOG_SUBMIT for HTCondor Node A") == 2
+
+
+def test_a_job_uses_the_pools_commands(dags: Workflows) -> None:
+    """The variable that marks a job's processes was taken for the parameter RUN."""
+    ask = "executable = ask.sh\ngetenv = true\noutput = ask.out\nerror = ask.err\nqueue\n"
+    tool = shlex.join([*python_for_all().words, "-c", program_of("condor_config_val"), "condor_config_val", "RUN"])
+    assert dags.run("JOB A ask.sub\n", ask_sub=ask, ask_sh=f"#!/bin/sh\nexec {tool}\n") == 0
+    assert (dags.folder / "ask.out").read_text().strip() == str(dags.pool.dir / "run")
 
 
 def test_a_diamond(dags: Workflows) -> None:

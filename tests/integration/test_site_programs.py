@@ -82,7 +82,7 @@ def test_what_they_print_is_in_the_ads_and_jobs_require_it(pool: PersonalPool) -
     assert user == ("nobody" if os.geteuid() == 0 and not _has_condor() else user)
     assert user != "root"
     allowed = {"PATH", "HOME", "LANG", "CONDOR_CONFIG", "MORE", "STARTD_CRON_NAME", "STARTD_CRON_INTERFACE_VERSION",
-               "PWD", "OLDPWD", "SHLVL", "_", "_CONDOR_RUN"}
+               "PWD", "OLDPWD", "SHLVL", "_", "_CONDOR_RUN_MARK"}
     assert set(names.split()) <= allowed
     cluster = pool.submit("executable = /bin/true\ntransfer_executable = false\nshould_transfer_files = YES\n"
                           "requirements = Licences > 1\nlog = wants.log\nqueue\n")

@@ -24,7 +24,7 @@ should_transfer_files = yes
 queue
 """
 TRIES = """#!/bin/sh
-unset _CONDOR_RUN
+unset _CONDOR_RUN_MARK
 export CONDOR_CONFIG={config}
 id -un
 ls {folder}/run | grep -c '[.]sock$'

@@ -58,6 +58,9 @@ ROWS = (
          " the folder of its file, @(DAG_FILE) its name, @(CLUSTER) the number of its own job, @(OWNER) the user,"
          " @(NODE_NAME) the node of the DAG that it is a part of."),
     boolean("DAGMAN_SUPPRESS_NOTIFICATION", False, "Whether the jobs of a DAG send no mail."),
+    boolean("DAGMAN_SUPPRESS_JOB_LOGS", False, "Whether the jobs of a DAG write no event log of their own, beside that"
+            " of the DAG."),
+    boolean("DAGMAN_PROHIBIT_MULTI_JOBS", False, "Whether the submission of a node that has more than one job fails."),
     integer("DAGMAN_DEFAULT_PRIORITY", 0, "What is added to the priority of each node."),
     path("DAGMAN_INSERT_SUB_FILE", None, "A file of submit commands for the DAG's own job."),
     text("DAGMAN_ON_EXIT_REMOVE", "( ExitSignal =?= 11 || (ExitCode =!= UNDEFINED && ExitCode >=0 && ExitCode <= 2))",

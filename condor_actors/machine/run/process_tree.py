@@ -2,8 +2,8 @@
 
 Theory: the starter host is a child subreaper, so a job's process whose parent dies becomes the starter host's own child
 and is found there; nothing can leave its tree upwards.  Which run an orphan belongs to is told by what it inherits:
-the session (unless it made its own), else the mark ``_CONDOR_RUN`` in its environment (unless it was wiped), else its
-having been seen below the run before, else its age: it cannot be of a run that began later.
+the session (unless it made its own), else the mark ``_CONDOR_RUN_MARK`` in its environment (unless it was wiped), else
+its having been seen below the run before, else its age: it cannot be of a run that began later.
 
 Source: prctl(2) PR_SET_CHILD_SUBREAPER; proc(5) task/TID/children.
 """
@@ -21,7 +21,7 @@ from condor_actors.machine.privilege.helper import process_helper, send_signal
 __all__ = ["MARK", "become_subreaper", "children_of", "descendants", "is_alive", "is_stopped", "kill_all",
            "mark_of", "marked", "orphans_of", "own_number", "parent_of", "session_of", "signal_all", "start_ticks"]
 
-MARK = "_CONDOR_RUN"
+MARK = "_CONDOR_RUN_MARK"
 PR_SET_CHILD_SUBREAPER = 36
 
 

@@ -122,7 +122,7 @@ def inherited_words(options: DagOptions) -> list[str]:
     """The flags that a SUBDAG has too, as words of a command line."""
     words: list[str] = []
     for name in ("verbose", "force", "usedagdir", "update_submit", "import_env", "suppress_notification",
-                 "dont_suppress_notification", "alwaysrunpost", "dontalwaysrunpost"):
+                 "dont_suppress_notification", "alwaysrunpost", "dontalwaysrunpost", "allowversionmismatch"):
         if name in options.switches:
             words.append(_SPELLED.get(name, f"-{name}"))
     for name in ("notification", "dagman", "outfile_dir", "autorescue", "batch-name"):
@@ -142,5 +142,5 @@ _SPELLED = {
     "-Suppress_notification", "dont_suppress_notification": "-Dont_Suppress_notification", "notification":
     "-Notification", "dagman": "-Dagman", "autorescue": "-AutoRescue", "batch-name": "-Batch-Name",
     "alwaysrunpost": "-AlwaysRunPost", "dontalwaysrunpost": "-DontAlwaysRunPost", "update_submit": "-Update_submit",
-    "import_env": "-Import_env",
+    "import_env": "-Import_env", "allowversionmismatch": "-AllowVersionMismatch",
 }  # fmt: skip

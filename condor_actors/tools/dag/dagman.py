@@ -209,7 +209,7 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
     dag_id = _own_cluster()
     words = inherited_words(options)
     submitter = Submitter(config, os.getcwd(), dag_id, appends=config.boolean("DAGMAN_DEFAULT_APPEND_VARS"),
-                          subdag_words=words)
+                          commands=_commands(options, config), subdag_words=words)
     try:
         ad = submitter.own_ad()
     except SCHEDD_AWAY as error:
@@ -313,6 +313,17 @@ def _nodes_log(primary: str, ad: ClassAd, config: Config) -> str:
     return os.path.abspath(path)
 
 
+def _commands(options: DagOptions, config: Config) -> dict[str, str]:
+    """What stands behind the description of every node, so that it decides."""
+    commands = {}
+    if "suppress_notification" in options.switches or (
+            "dont_suppress_notification" not in options.switches and config.boolean("DAGMAN_SUPPRESS_NOTIFICATION")):
+        commands["notification"] = "never"
+    if config.boolean("DAGMAN_SUPPRESS_JOB_LOGS"):
+        commands["log"] = ""
+    return commands
+
+
 def _macros(options: DagOptions, ad: ClassAd, dag_id: int, nodes_log: str, config: Config) -> dict[str, str]:
     """What the description of every node is given."""
     batch = ad.get_str("JobBatchName", os.path.basename(options.primary))
@@ -322,9 +333,6 @@ def _macros(options: DagOptions, ad: ClassAd, dag_id: int, nodes_log: str, confi
         macros["accounting_group"] = group
         if user:
             macros["accounting_group_user"] = user
-    if "suppress_notification" in options.switches or (
-            "dont_suppress_notification" not in options.switches and config.boolean("DAGMAN_SUPPRESS_NOTIFICATION")):
-        macros["notification"] = "never"
     prefix = config.text("DAGMAN_INHERIT_ATTRS_PREFIX") or ""
     for name in config.list_of("DAGMAN_INHERIT_ATTRS"):
         value = ad.find(name.lower())

@@ -19,14 +19,14 @@ def folder_of(node: Node, cwd: str) -> str:
 
 
 def describe(node: Node, world: Environment, reserve: Callable[[], int], macros: Mapping[str, str],
-             *, appends: bool = False) -> Cluster:
+             commands: Mapping[str, str] | None = None, *, appends: bool = False) -> Cluster:
     """The cluster that a node asks for.
 
     Args:
         node: one that has a description.
         world: what the description may see; its directory is the node's.
         reserve: gives the number of the cluster.
-        macros: what stands before the description.
+        macros: what stands before the description; ``commands``: behind it, and before the node's own variables.
         appends: whether variables that do not say stand behind the description's own commands.
 
     Raises:
@@ -37,7 +37,8 @@ def describe(node: Node, world: Environment, reserve: Callable[[], int], macros:
     text = node.inline if node.inline is not None else world.files.read_text(
         source if source.startswith("/") else f"{world.cwd}/{source}")
     before = [*macros.items(), *((each.name, each.value) for each in node.variables if not _appended(each, appends))]
-    behind = tuple(f"{each.name} = {each.value}" for each in node.variables if _appended(each, appends))
+    behind = (*(f"{name} = {value}" for name, value in (commands or {}).items()),
+              *(f"{each.name} = {each.value}" for each in node.variables if _appended(each, appends)))
     has_queue = any(line.block is None and is_queue(line.text) for line in LineReader(text, source))
     options = Options(factory=False, assignments=tuple(before), appended=behind, queue=None if has_queue else "",
                       single_cluster=True)

@@ -204,8 +204,6 @@ def _arguments(options: DagOptions) -> list[str]:
     for name, spelled in (("load_save", "-load_save"), ("rescuefile", "-RescueFile")):
         if name in options.texts:
             words += [spelled, options.texts[name]]
-    if not {"suppress_notification", "dont_suppress_notification"} & options.switches:
-        words.append("-Dont_Suppress_notification")
     return words + [word for word in inherited_words(options) if word not in ("-Force", "-Update_submit")]
 
 

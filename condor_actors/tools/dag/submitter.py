@@ -77,14 +77,17 @@ class Submitter:
         cwd: where the DAG runs.
         dag_id: the cluster of its own job; 0: it has none.
         appends: whether VARS stand behind the description's commands.
+        commands: what does so of every node.
         subdag_words: the flags that a SUBDAG's condor_submit_dag gets.
     """
 
-    def __init__(self, config: Config, cwd: str, dag_id: int, *, appends: bool, subdag_words: Sequence[str]) -> None:
+    def __init__(self, config: Config, cwd: str, dag_id: int, *, appends: bool,
+                 commands: Mapping[str, str], subdag_words: Sequence[str]) -> None:
         self._config = config
         self._cwd = cwd
         self._id = dag_id
         self._appends = appends
+        self._commands = commands
         self._subdag_words = subdag_words
         self._there: Schedd | None = None
         self._numbers: list[int] = []
@@ -148,11 +151,15 @@ class Submitter:
         folder = folder_of(node, self._cwd)
         try:
             if node.kind is Kind.SUBDAG:
-                node = self._subdag(node, folder)
+                node = self._subdag(node, folder, wanted.macros.get("priority", ""))
             if self._world is None:
                 self._world = environment(self._config, submit_method=1)
             world = attrs.evolve(self._world, cwd=folder)
-            cluster = describe(node, world, self._number, wanted.macros, appends=self._appends)
+            cluster = describe(node, world, self._number, wanted.macros, self._commands,
+                               appends=self._appends)
+            if len(cluster.procs) > 1 and self._config.boolean("DAGMAN_PROHIBIT_MULTI_JOBS"):
+                raise SubmitError(f"it has {len(cluster.procs)} jobs, and a node may have one only"
+                                  " (DAGMAN_PROHIBIT_MULTI_JOBS)")
         except SubmitError as error:
             return Prepared(wanted.number, problem=str(error))
         except OSError as error:
@@ -160,8 +167,8 @@ class Submitter:
         self._prepared[cluster.cluster_id] = cluster
         return Prepared(wanted.number, cluster.cluster_id, len(cluster.procs))
 
-    def _subdag(self, node: Node, folder: str) -> Node:
-        """The node that submits a DAG of its own: its submit file is made.
+    def _subdag(self, node: Node, folder: str, priority: str) -> Node:
+        """The node that submits a DAG of its own: its submit file is made; its nodes have this priority and their own.
 
         Raises:
             SubmitError: it cannot be made.
@@ -169,7 +176,7 @@ class Submitter:
         made = f"{node.description}.condor.sub"
         if self._config.boolean("DAGMAN_GENERATE_SUBDAG_SUBMITS") or not os.path.exists(os.path.join(folder, made)):
             command = [sys.executable, "-m", "condor_actors.tools.dag.submit_dag", "-no_submit", "-update_submit",
-                       *self._subdag_words, node.description]
+                       *self._subdag_words, *(["-Priority", priority] if priority else []), node.description]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise SubmitError(f"condor_submit_dag {node.description}: {done.stderr.strip()}")

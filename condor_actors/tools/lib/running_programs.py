@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_programs"]
 
-RUN_MARK = b"_CONDOR_RUN="
+RUN_MARK = b"_CONDOR_RUN_MARK="
 LAUNCHER = "condor_launcher"
 
 Whose = tuple[str, str]

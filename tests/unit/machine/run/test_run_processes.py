@@ -100,7 +100,7 @@ run = RunProcesses(None, "x:1", lambda: leaders)
 child = subprocess.Popen(["/bin/sh", "-c", "setsid sleep 1000 & setsid env -i /bin/sleep 1000 & "
                           "(setsid sh -c 'sleep 1000 & exit' &); echo up; read line"],
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-                         env={"_CONDOR_RUN": "x:1", "PATH": "/usr/bin:/bin"})
+                         env={"_CONDOR_RUN_MARK": "x:1", "PATH": "/usr/bin:/bin"})
 leaders.append(child.pid)
 run.leader(child.pid)
 child.stdout.readline()

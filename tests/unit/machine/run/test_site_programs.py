@@ -82,7 +82,7 @@ async def test_output_environment_folder_and_end(programs: PosixSitePrograms, tm
     first, second, third = watched.data.decode().splitlines()
     assert (first, second) == ("hello", str(tmp_path))
     names, descriptors = third.split(" 0 ", 1)
-    assert set(names.split()) <= {"PATH", "SAID", "PWD", "OLDPWD", "SHLVL", "_", "_CONDOR_RUN"}
+    assert set(names.split()) <= {"PATH", "SAID", "PWD", "OLDPWD", "SHLVL", "_", "_CONDOR_RUN_MARK"}
     assert set(descriptors.split()) <= {"1", "2", "3"}, "nothing of the daemon's is open"
 
 

@@ -15,7 +15,7 @@ RUNS = {11: "/execute:7.0#1@alpha", 12: "/execute:7.0#3@beta"}
 @pytest.fixture(autouse=True)
 def two_jobs_of_one_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_programs, "all_processes", lambda: list(RUNS))
-    monkeypatch.setattr(running_programs, "environment_of", lambda pid: [f"_CONDOR_RUN={RUNS[pid]}".encode()])
+    monkeypatch.setattr(running_programs, "environment_of", lambda pid: [f"_CONDOR_RUN_MARK={RUNS[pid]}".encode()])
     monkeypatch.setattr(running_programs, "start_ticks", lambda pid: pid)
     monkeypatch.setattr(running_programs, "command_line", lambda pid: [f"program-{pid}"])
 
