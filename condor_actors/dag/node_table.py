@@ -77,6 +77,8 @@ def submit(run: RunState, node: int) -> None:
     run.run_nodes += run.attempt_of(node) == 0
     if definition.noop:
         run.ready.free(run.categories[node])
+        run.note(node, "SUBMIT")
+        run.note(node, "JOB_TERMINATED")
         _jobs_over(run, node, 0)
         return
     run.become(node, NodeState.SUBMITTING)

@@ -23,7 +23,9 @@ NODE_STATUS = {
 }
 """The numbers of a node's states in status files."""
 LOGGED = frozenset({"SUBMIT", "EXECUTE", "JOB_TERMINATED", "JOB_ABORTED", "JOB_HELD", "JOB_RELEASED",
-                    "POST_SCRIPT_TERMINATED"})
+                    "POST_SCRIPT_TERMINATED", "JOB_EVICTED", "SHADOW_EXCEPTION", "JOB_SUSPENDED", "JOB_UNSUSPENDED",
+                    "CHECKPOINTED", "IMAGE_SIZE", "REMOTE_ERROR", "JOB_DISCONNECTED", "JOB_RECONNECTED",
+                    "JOB_RECONNECT_FAILED", "FILE_TRANSFER"})
 """What the jobs' event log says too."""
 STATUS_NAMES = ("STATUS_NOT_READY", "STATUS_READY", "STATUS_PRERUN", "STATUS_SUBMITTED", "STATUS_POSTRUN",
                 "STATUS_DONE", "STATUS_ERROR", "STATUS_FUTILE")
@@ -162,6 +164,9 @@ def status_file(run: DagRun, now_s: float, next_s: float, *, status: int | None 
             if nodes.state(node) is NodeState.STOPPED and state is not NodeState.READY}
     shown["Failed"] += len(lost)
     shown["Ready"] -= len(lost)
+    if run.dag.final >= 0:  # where a final node runs, those that were ready are not any more
+        shown["Un-Ready"] += nodes.counts[NodeState.STOPPED] - len(lost)
+        shown["Ready"] -= nodes.counts[NodeState.STOPPED] - len(lost)
     whole = 3 if status is None else 6 if status else 5
     files = ",\n".join(f"    {quote(file)}" for file in run.dag.files)
     yield (f'[\n  Type = "DagStatus";\n  DagFiles = {{\n{files}\n  }};\n  Timestamp = {int(now_s)};'
@@ -173,6 +178,8 @@ def status_file(run: DagRun, now_s: float, next_s: float, *, status: int | None 
     yield f"  JobProcsHeld = {held(run)};\n  JobProcsIdle = {nodes.idle}; /* includes held */\n]\n"
     for number, node in enumerate(run.dag.nodes):
         state = 6 if number in lost else NODE_STATUS[nodes.state(number)]
+        if nodes.state(number) is NodeState.STOPPED and number not in lost and run.dag.final >= 0:
+            state = 0
         attempt = nodes.active.get(number)
         left = attempt.jobs - len(attempt.statuses) if attempt is not None else 0
         is_idle = attempt is not None and left > 0 and len(attempt.waiting) == left

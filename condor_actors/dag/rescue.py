@@ -62,7 +62,7 @@ def rescue_text(run: RunState, now_s: float, *, resets_retries: bool, author: st
     done = sum(states[number] == NodeState.DONE for number in range(len(dag.nodes)))
     failed = [node.name for number, node in enumerate(dag.nodes) if states[number] == NodeState.FAILED]
     lines = [
-        *title, *([author] if author else []),
+        *title,
         f"# Created {when.month}/{when.day}/{when.year} {when:%H:%M:%S} UTC", "# Rescue DAG version: 2.1.0",
         "#", f"# Total number of Nodes: {len(dag.nodes) - len(dag.services)}", f"# Nodes premarked DONE: {done}",
         f"# Nodes that failed: {len(failed)}", f"#   {''.join(f'{name},' for name in failed)}<ENDLIST>", "",
@@ -81,7 +81,7 @@ def rescue_text(run: RunState, now_s: float, *, resets_retries: bool, author: st
             unless = "" if node.unless_exit is None else f" UNLESS-EXIT {node.unless_exit}"
             lines += [f"# {used} of {node.retries} retries already performed; {node.retries - used} remaining",
                       f"RETRY {node.name} {node.retries - used}{unless}"]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *([author] if author else [])]) + "\n"
 
 
 def _is_satisfied(run: RunState, number: int) -> bool:

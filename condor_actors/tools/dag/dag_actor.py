@@ -80,6 +80,12 @@ CHANGES = {
     JobEventType.JOB_RECONNECT_FAILED: Change.IDLE, JobEventType.JOB_RELEASED: Change.IDLE,
     JobEventType.JOB_HELD: Change.HELD,
 }
+TOLD = (
+    JobEventType.JOB_EVICTED, JobEventType.SHADOW_EXCEPTION, JobEventType.JOB_SUSPENDED, JobEventType.JOB_UNSUSPENDED,
+    JobEventType.CHECKPOINTED, JobEventType.IMAGE_SIZE, JobEventType.REMOTE_ERROR, JobEventType.JOB_DISCONNECTED,
+    JobEventType.JOB_RECONNECTED, JobEventType.JOB_RECONNECT_FAILED, JobEventType.FILE_TRANSFER,
+)
+"""Events of jobs that mean nothing to the run, or more to people than to it."""
 PROVISIONED = 2
 MOST_NAMES = 16384
 
@@ -234,6 +240,8 @@ class DagActor(Actor):
             return
         date = _DATE.search(event.text)
         self._when = stamped("", time.mktime(time.strptime(date[0], "%Y-%m-%d %H:%M:%S")))[:-1] if date else ""
+        if event.number in TOLD:
+            self._note(Note(node, JobEventType(event.number).name, event.cluster, event.proc))
         if event.number == JobEventType.JOB_TERMINATED:
             self.tell(JobEnded(node, event.cluster, event.proc, status_of(event)))
         elif event.number == JobEventType.JOB_ABORTED:

@@ -35,6 +35,7 @@ import attrs
 from condor_actors import accounts
 from condor_actors.classads import ClassAd, quote, unparse
 from condor_actors.config import Config
+from condor_actors.config.parameters.dagman import ROWS
 from condor_actors.dag.dag_run import DagRun
 from condor_actors.dag.definitions import Dag
 from condor_actors.dag.errors import DagError
@@ -225,6 +226,9 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
         apply_rescue(dag, read_text(rescue), rescue)
     settings = _settings(options, config)
     nodes_log = _nodes_log(options.primary, ad, config)
+    for row in ROWS:
+        value = config.text(row.name)
+        say(f"{row.name} setting: {value.capitalize() if value and value.lower() in ('true', 'false') else value}")
     for file in options.files:
         say(f"Parsing {file} ...")
     digest = digest_of(dag)
@@ -376,7 +380,7 @@ def _run(made: _Made, files: DagFiles, told: list[int], say: Callable[[str], Non
         interval_s=float(config.seconds("DAGMAN_USER_LOG_SCAN_INTERVAL")),
         table_s=float(config.seconds("DAGMAN_PRINT_JOB_TABLE_INTERVAL")),
         removes=config.boolean("DAGMAN_REMOVE_NODE_JOBS"),
-        priority=options.numbers.get("priority", 0) + config.integer("DAGMAN_DEFAULT_PRIORITY"),
+        priority=options.numbers.get("priority", config.integer("DAGMAN_DEFAULT_PRIORITY")),
         records_retry="retry" in (word.lower() for word in config.list_of("DAGMAN_NODE_RECORD_INFO")))
     actor = DagActor(made.run, around)
     system = ActorSystem(clock=reactor, wall_clock=time.time, post=NoPost(), authorize=lambda _who, _level: False,

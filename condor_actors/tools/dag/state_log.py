@@ -20,7 +20,8 @@ __all__ = ["RECOVERS", "StateLog"]
 
 RECOVERS = "INTERNAL *** RECOVERY_STARTED ***"
 _WITHOUT_JOB = frozenset({"PRE_SCRIPT_STARTED", "PRE_SCRIPT_SUCCESS", "PRE_SCRIPT_FAILURE", "SUBMIT_FAILURE"})
-_KEPT_FOR_PEOPLE = frozenset({"RETRY", "NODE_DONE", "NODE_FAILED", "PRE_SKIP"})
+_KEPT_FOR_PEOPLE = frozenset({"RETRY", "NODE_DONE", "NODE_FAILED", "PRE_SKIP", "IMAGE_SIZE", "FILE_TRANSFER",
+                              "JOB_DISCONNECTED", "JOB_RECONNECTED", "JOB_RECONNECT_FAILED"})
 _LINE = re.compile(r"\d+ (\S+) ([A-Z_]+) \S+ .* - (\d{1,9})\n")
 _ATTRIBUTE = re.compile(r"\s*(?:\+|MY\.)(\w+)\s*=\s*(.*?)\s*\Z", re.IGNORECASE)
 

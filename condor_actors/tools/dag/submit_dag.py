@@ -204,7 +204,7 @@ def _arguments(options: DagOptions) -> list[str]:
     for name, spelled in (("load_save", "-load_save"), ("rescuefile", "-RescueFile")):
         if name in options.texts:
             words += [spelled, options.texts[name]]
-    return words + [word for word in inherited_words(options) if word not in ("-Force", "-Update_submit")]
+    return words + [word for word in inherited_words(options) if word != "-Force"]
 
 
 def _environment(options: DagOptions, files: DagFiles, dag: Dag) -> list[str]:

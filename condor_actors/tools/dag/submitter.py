@@ -158,8 +158,8 @@ class Submitter:
             cluster = describe(node, world, self._number, wanted.macros, self._commands,
                                appends=self._appends)
             if len(cluster.procs) > 1 and self._config.boolean("DAGMAN_PROHIBIT_MULTI_JOBS"):
-                raise SubmitError(f"it has {len(cluster.procs)} jobs, and a node may have one only"
-                                  " (DAGMAN_PROHIBIT_MULTI_JOBS)")
+                raise SubmitError("Submit generated multiple job procs; disallowed by DAGMAN_PROHIBIT_MULTI_JOBS"
+                                  " setting")
         except SubmitError as error:
             return Prepared(wanted.number, problem=str(error))
         except OSError as error:

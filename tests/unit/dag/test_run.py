@@ -62,11 +62,13 @@ class Run:
     def __init__(self, text: str, **settings: int) -> None:
         self.run = DagRun(read_dag(["x.dag"], Reading(lambda _: text)), RunSettings(**settings))
         self.effects: list[RunEffect] = []
+        self.notes: list[Note] = []
         self.tell(Began())
 
     def tell(self, event: RunEvent) -> list[RunEffect]:
-        effects: list[RunEffect] = [
-            effect for effect in self.run.handle(event) if not isinstance(effect, Note)]
+        made = self.run.handle(event)
+        self.notes += [effect for effect in made if isinstance(effect, Note)]
+        effects: list[RunEffect] = [effect for effect in made if not isinstance(effect, Note)]
         self.run.validate()
         self.effects += effects
         return effects
@@ -277,7 +279,10 @@ def test_what_is_reported() -> None:
                    form=1, graph=True)
     assert '"jobs":3' in said
     assert '"graph_height":2' in said
-    text = rescue_text(run.run.nodes, 0.0, resets_retries=False)
+    text = rescue_text(run.run.nodes, 0.0, resets_retries=False, author="#   whose")
+    assert text.splitlines()[:3] == ["# Rescue DAG file, created after running", "#   the x.dag DAG file",
+                                     "# Created 1/1/1970 00:00:00 UTC"]
+    assert text.endswith("\n#   whose\n")
     assert "# 1 of 2 retries already performed; 1 remaining\nRETRY A 1\n" in text
     assert run.run.nodes.state(1) is NodeState.WAITING
 
@@ -332,6 +337,19 @@ def test_a_node_that_ends_the_dag_leaves_those_behind_it_waiting() -> None:
     assert 'NodesUnready = 1;\n  NodesFutile = 0;\n  NodesFailed = 3;' in text
     assert 'Was STATUS_SUBMITTED' in text
     assert 'Was STATUS_PRERUN' in text
+
+
+def test_what_was_ready_when_the_final_node_began_is_not_ready_in_the_end() -> None:
+    run = Run("JOB A x\nJOB B x\nJOB N x NOOP\nPARENT A CHILD B\nFINAL F x\n")
+    assert [note.what for note in Run("JOB N x NOOP\n").notes][:2] == ["SUBMIT", "JOB_TERMINATED"]
+    run.queue(0)
+    run.tell(Halted())
+    run.end(0, 0)
+    run.queue(3)
+    run.end(3, 0)
+    text = status_of(run, 0)
+    assert "NodesReady = 0;\n  NodesUnready = 1;" in text
+    assert 'Node = "B";\n  NodeStatus = 0;' in text
 
 
 def test_why_scripts_made_a_node_fail() -> None:
