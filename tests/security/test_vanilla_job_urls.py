@@ -209,7 +209,8 @@ def test_a_pool_fetches_as_the_job(pool: PersonalPool, server: tuple[str, Seen])
     assert seen.words
     assert not any(b"tell-nobody" in words for words in seen.words)
     for environment in seen.environments:
-        assert [part.partition(b"=")[0] for part in environment.split(b"\0") if part] == [b"_CONDOR_RUN_MARK"], environment
+        names = [part.partition(b"=")[0] for part in environment.split(b"\0") if part]
+        assert names == [b"_CONDOR_RUN_MARK"], environment
 
 
 def test_a_file_url_is_read_at_home(tmp_path: Path) -> None:
