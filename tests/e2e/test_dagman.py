@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shlex
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -14,166 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.commands import program_of
-from tests.harness.readable_python import python_for_all
-from tests.harness.user_pool import UserPool, user_pool
+from tests.harness.user_pool import user_pool
+from tests.harness.workflows import DIAMOND, SAY, Workflows, alive, ended
 from tests.pool_fixture import until
-
-SAY = """universe = local
-executable = /bin/sh
-arguments = "-c 'echo $(JOB) $(RETRY) >> all; $(then:exit 0)'"
-queue
-"""
-DIAMOND = "JOB A say.sub\nJOB B say.sub\nJOB C say.sub\nJOB D say.sub\nPARENT A CHILD B C\nPARENT B C CHILD D\n"
-
-
-class Workflows:
-    """A pool, and a folder for each DAG."""
-
-    def __init__(self, pool: UserPool) -> None:
-        self.pool = pool
-        self.program = pool.folder / "dagman"
-        words = shlex.join(python_for_all().words)
-        self.program.write_text(f'#!/bin/sh\nexec {words} -m condor_actors.tools.dag.dagman "$@"\n')
-        self.program.chmod(0o755)
-        self.folder = pool.work
-        self._count = 0
-
-    def begin(self, text: str, **files: str) -> Path:
-        """A new folder with a DAG file ``x.dag`` and others; ``_`` in their names is a dot."""
-        self._count += 1
-        self.folder = self.pool.work / f"dag{self._count}"
-        self.folder.mkdir()
-        self.folder.chmod(0o777)
-        for name, body in {"x.dag": text, "say.sub": SAY, **{n.replace("_", "."): b for n, b in files.items()}}.items():
-            (self.folder / name).write_text(body)
-            (self.folder / name).chmod(0o755)
-        return self.folder
-
-    def submit(self, *words: str, expect: int = 0) -> int:
-        """Submit ``x.dag``; the cluster of its job."""
-        said = self.pool.run("condor_submit_dag", *words, "-dagman", str(self.program), "x.dag", cwd=self.folder,
-                             expect=expect)
-        return int(said.rsplit("cluster ", 1)[1].split(".")[0]) if not expect else 0
-
-    def wait(self) -> int:
-        """Until the DAG has ended; its exit status."""
-        self.pool.run("condor_wait", "-wait", "90", "x.dag.dagman.log", cwd=self.folder)
-        return int(self.out().rsplit("EXITING WITH STATUS ", 1)[1].split()[0])
-
-    def run(self, text: str, *words: str, **files: str) -> int:
-        """Submit a DAG and wait for its end; its exit status."""
-        self.begin(text, **files)
-        self.submit(*words)
-        return self.wait()
-
-    def out(self) -> str:
-        """What dagman.out says."""
-        return (self.folder / "x.dag.dagman.out").read_text()
-
-    def said(self) -> list[str]:
-        """What the jobs and scripts have said."""
-        path = self.folder / "all"
-        return path.read_text().splitlines() if path.exists() else []
-
-    def kill(self, times: int, step: int) -> int:
-        """Kill DAGMan so often, whenever so many more lines were said; how often it was before the DAG ended."""
-        kills = 0
-        while kills < times:
-            before = len(self.said())
-            until(lambda before=before: ended(self.folder) or len(self.said()) >= before + step, self.out)
-            if ended(self.folder):
-                break
-            pid = until(lambda: ended(self.folder) or self.pid(), "the DAG runs")
-            if ended(self.folder):
-                break
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                kills += 1
-            until(lambda pid=pid: ended(self.folder) or not alive(pid), "it is dead")
-        return kills
-
-    def pid(self) -> int:
-        """The process that runs the DAG; 0: none does now."""
-        with suppress(OSError, ValueError, IndexError):  # also while it is being written
-            return int((self.folder / "x.dag.lock").read_text().split()[1])
-        return 0
 
 
 @pytest.fixture(scope="module")
 def dags() -> Iterator[Workflows]:
     with user_pool() as pool:
         yield Workflows(pool)
-
-
-
-def test_a_final_node_finds_the_rescue_file_and_logs_tell_of_scripts(dags: Workflows) -> None:
-    """Clients follow dagman.out and the jobs' event log; a final node may save what a failure has left."""
-    script = "#!/bin/sh\nexit $1\n"
-    text = ('JOB A say.sub\nJOB B say.sub\nJOB C say.sub\nPARENT A CHILD B\nVARS A then="exit 3"\n'
-            "SCRIPT POST A ./end.sh 4\nSCRIPT PRE C ./end.sh 7\nPRE_SKIP C 7\nNODE_STATUS_FILE x.status\n"
-            'FINAL F say.sub\nVARS F then="test -e x.dag.rescue001"\n')
-    assert dags.run(text, end_sh=script) == 0
-    out = dags.out()
-    cluster = out.split("Node A job(s)...", 1)[1].split("(", 1)[1].split(".")[0]
-    for line in ("Parsing x.dag ...", f"Node A job proc ({cluster}.0.0) failed with status 3.",
-                 f"Event: ULOG_POST_SCRIPT_TERMINATED for HTCondor Node A ({cluster}.0.0) {{",
-                 "PRE_SKIP return value 7 indicates we are done (successfully) with node C",
-                 "DAG status: 2 (DAG_STATUS_NODE_FAILED)"):
-        assert line in out
-    log = (dags.folder / "x.dag.nodes.log").read_text()
-    for event in ("POST Script terminated.\n\t(1) Normal termination (return value 4)\n    DAG Node: A\n...\n",
-                  "PRE script return value is PRE_SKIP value\n    DAG Node: C\n...\n"):
-        assert event in log
-    assert "DONE C\n" in (dags.folder / "x.dag.rescue001").read_text()
-    status = (dags.folder / "x.status").read_text()
-    assert "Job exited with status 3 and POST Script failed with status 4" in status
-    assert 'DagStatus = 5; /* "STATUS_DONE (success)" */' in status
-
-
-
-def ads_of(dags: Workflows, *attributes: str) -> dict[str, dict[str, object]]:
-    """What the jobs of the folder's DAG and those below it were, by the names of their nodes."""
-    found = dags.pool.history("-attributes", ",".join(("DAGNodeName", "Iwd", *attributes)))
-    return {str(ad["DAGNodeName"]): ad for ad in found if "DAGNodeName" in ad and ad["Iwd"] == str(dags.folder)}
-
-
-def test_what_a_dag_is_configured_to_decides_over_its_nodes(dags: Workflows) -> None:
-    own = SAY.replace("queue", "log = own.log\nnotification = always\nqueue")
-    config = "DAGMAN_SUPPRESS_NOTIFICATION = true\nDAGMAN_SUPPRESS_JOB_LOGS = true\n"
-    assert dags.run("JOB A own.sub\nCONFIG x.config\n", own_sub=own, x_config=config) == 0
-    assert ads_of(dags, "JobNotification", "UserLog")["A"] == {
-        "DAGNodeName": "A", "Iwd": str(dags.folder), "JobNotification": 0}
-    assert not (dags.folder / "own.log").exists()
-    assert dags.run("JOB A own.sub\n", own_sub=own) == 0
-    assert ads_of(dags, "JobNotification")["A"]["JobNotification"] == 1
-    assert dags.run("JOB A own.sub\nCONFIG x.config\n", own_sub=own.replace("queue", "queue 2"),
-                    x_config="DAGMAN_PROHIBIT_MULTI_JOBS = true\n") == 1
-    assert "DAGMAN_PROHIBIT_MULTI_JOBS" in dags.out()
-
-
-def test_the_nodes_of_a_subdag_have_its_priority_and_their_own(dags: Workflows) -> None:
-    assert dags.run("SUBDAG EXTERNAL S y.dag\nPRIORITY S 100\n", "-allowversionmismatch",
-                    y_dag="JOB P say.sub\nPRIORITY P 7\nJOB Q say.sub\n") == 0
-    ads = ads_of(dags, "JobPrio")
-    assert {name: ad["JobPrio"] for name, ad in ads.items()} == {"S": 100, "P": 107, "Q": 100}
-    assert "-AllowVersionMismatch" in (dags.folder / "y.dag.condor.sub").read_text()
-
-
-def test_each_job_of_a_node_is_submitted_in_the_logs(dags: Workflows) -> None:
-    assert dags.run("JOB A two.sub\nJOBSTATE_LOG x.states\n", two_sub=SAY.replace("queue", "queue 2")) == 0
-    submits = [line.split()[3].split(".")[1] for line in (dags.folder / "x.states").read_text().splitlines()
-               if line.split()[2] == "SUBMIT"]
-    assert submits == ["0", "1"]
-    assert dags.out().count("Event: ULOG_SUBMIT for HTCondor Node A") == 2
-
-
-def test_a_job_uses_the_pools_commands(dags: Workflows) -> None:
-    """The variable that marks a job's processes was taken for the parameter RUN."""
-    ask = "executable = ask.sh\ngetenv = true\noutput = ask.out\nerror = ask.err\nqueue\n"
-    tool = shlex.join([*python_for_all().words, "-c", program_of("condor_config_val"), "condor_config_val", "RUN"])
-    assert dags.run("JOB A ask.sub\n", ask_sub=ask, ask_sh=f"#!/bin/sh\nexec {tool}\n") == 0
-    assert (dags.folder / "ask.out").read_text().strip() == str(dags.pool.dir / "run")
 
 
 def test_a_diamond(dags: Workflows) -> None:
@@ -531,19 +379,5 @@ def test_the_schedd_dies_and_the_machine_is_switched_off(dags: Workflows) -> Non
     assert Counter(line.split()[-1] for line in log if "DAG Node: " in line) == Counter(names)
 
 
-def ended(folder: Path) -> bool:
-    return (folder / "x.dag.metrics").exists()
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def failures(lines: list[str]) -> list[int]:
     return [int(line.split("-ge ")[1].split('"')[0]) for line in lines if line.startswith("VARS")]
-
-

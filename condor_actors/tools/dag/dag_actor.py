@@ -7,8 +7,6 @@ threads, in order: talks with the schedd, and files.
 
 from __future__ import annotations
 
-import re
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -39,7 +37,6 @@ from condor_actors.dag.run_effects import (
 from condor_actors.dag.run_events import (
     REMOVED,
     Began,
-    Change,
     Halted,
     HoldEnded,
     JobChanged,
@@ -60,6 +57,7 @@ from condor_actors.dag.run_events import (
 from condor_actors.dag.run_state import NodeState
 from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import Delivery, TimerFired
+from condor_actors.tools.dag.job_events import CHANGES, TOLD, date_of, hold_reason, shown_date
 from condor_actors.tools.dag.log_tail import status_of
 from condor_actors.tools.dag.node_description import folder_of
 from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
@@ -72,20 +70,7 @@ from condor_actors.wire.errors import RequestRefused
 __all__ = ["Around", "DagActor"]
 
 AGAIN_S = 2.0
-_DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 MOST_AGAIN_S = 60.0
-CHANGES = {
-    JobEventType.EXECUTE: Change.RUNNING, JobEventType.JOB_UNSUSPENDED: Change.RUNNING,
-    JobEventType.JOB_EVICTED: Change.IDLE, JobEventType.SHADOW_EXCEPTION: Change.IDLE,
-    JobEventType.JOB_RECONNECT_FAILED: Change.IDLE, JobEventType.JOB_RELEASED: Change.IDLE,
-    JobEventType.JOB_HELD: Change.HELD,
-}
-TOLD = (
-    JobEventType.JOB_EVICTED, JobEventType.SHADOW_EXCEPTION, JobEventType.JOB_SUSPENDED, JobEventType.JOB_UNSUSPENDED,
-    JobEventType.CHECKPOINTED, JobEventType.IMAGE_SIZE, JobEventType.REMOTE_ERROR, JobEventType.JOB_DISCONNECTED,
-    JobEventType.JOB_RECONNECTED, JobEventType.JOB_RECONNECT_FAILED, JobEventType.FILE_TRANSFER,
-)
-"""Events of jobs that mean nothing to the run, or more to people than to it."""
 PROVISIONED = 2
 MOST_NAMES = 16384
 
@@ -139,16 +124,13 @@ class DagActor(Actor):
     def __init__(self, run: DagRun, around: Around) -> None:
         self.core = run
         self._picture = Picture(run)
-        self._has_graph = False
-        self._around = around
+        self._has_graph, self._around = False, around
         self._node_of = {attempt.cluster: node for node, attempt in run.nodes.active.items() if attempt.cluster}
         self._early: dict[int, list[Event]] = {}
         self._offset = 0
-        self._wanted: deque[Submit] = deque()
-        self._is_submitting = False
+        self._wanted, self._is_submitting = deque[Submit](), False
         self._again_s = AGAIN_S
-        self._lines: list[str] = []
-        self._notes: list[Note | str] = []
+        self._lines, self._notes = list[str](), list[Note | str]()
         self._is_changed = self._status_changed = True
         self._next_status_s = 0.0
         self._when = ""  # the event of the log that is being told has this date
@@ -168,8 +150,7 @@ class DagActor(Actor):
         self.context.set_timer("report", 0.1)
         if self.core.phase is Phase.PROVISIONING:
             self.context.set_timer("provisioner", around.interval_s)
-        if self.core.dag.dot is not None:
-            self._in_files(around.files.draw(self.core, self.context.now_s()))
+        self._draw(self.core.dag.dot is not None)
 
     def receive(self, delivery: Delivery) -> None:
         """Timers."""
@@ -192,7 +173,7 @@ class DagActor(Actor):
             self.tell(SubmitDue(node) if what == "submit" else ScriptDue(node, what))
 
     def dropped(self) -> None:
-        """A turn raised: the process ends, and begins again from the journal."""
+        """The process ends, and begins again from the journal."""
         self._around.over(-1)
 
     # -- events
@@ -238,10 +219,9 @@ class DagActor(Actor):
         if self.core.nodes.state(node) is NodeState.SUBMITTING:  # the answer to the submission comes later
             self._early.setdefault(event.cluster, []).append(event)
             return
-        date = _DATE.search(event.text)
-        self._when = stamped("", time.mktime(time.strptime(date[0], "%Y-%m-%d %H:%M:%S")))[:-1] if date else ""
+        self._when = date_of(event)
         if event.number in TOLD:
-            self._note(Note(node, JobEventType(event.number).name, event.cluster, event.proc))
+            self._note(Note(node, TOLD[event.number], event.cluster, event.proc))
         if event.number == JobEventType.JOB_TERMINATED:
             self.tell(JobEnded(node, event.cluster, event.proc, status_of(event)))
         elif event.number == JobEventType.JOB_ABORTED:
@@ -249,8 +229,7 @@ class DagActor(Actor):
         elif event.number in CHANGES:
             self.tell(JobChanged(node, event.cluster, event.proc, CHANGES[JobEventType(event.number)]))
             if event.number == JobEventType.JOB_HELD:
-                reason = [*event.text.splitlines()[1:2], ""][0].strip()
-                self.say(f"  Hold reason: {reason or '(unknown)'}")
+                self.say(f"  Hold reason: {hold_reason(event)}")
 
     # -- effects
 
@@ -291,10 +270,8 @@ class DagActor(Actor):
         self._scripts.run(number, node, effect.which, script, words, folder_of(node, self._around.cwd))
 
     def _script_ended(self, node: int, which: str, status: int) -> None:
-        if which == "hold":
-            self.tell(HoldEnded(node))
-        else:
-            self.tell(PreEnded(node, status) if which == "pre" else PostEnded(node, status))
+        self.tell(HoldEnded(node) if which == "hold" else
+                  PreEnded(node, status) if which == "pre" else PostEnded(node, status))
 
     def _remove(self, effect: RemoveJobs) -> None:
         if not self._around.removes or not effect.clusters:
@@ -456,9 +433,8 @@ class DagActor(Actor):
     def _note(self, note: Note) -> None:
         node = self.core.dag.nodes[note.node]
         self._notes.append(note)
-        now_s = self.context.now_s()
-        tries = f"{self.core.nodes.attempt_of(note.node)} of {node.retries}"
-        for line in spoken(note, node.name, tries, self._when or stamped("", now_s)[:-1]):
+        now_s, tries = self.context.now_s(), f"{self.core.nodes.attempt_of(note.node)} of {node.retries}"
+        for line in spoken(note, node.name, tries, self._when or shown_date(now_s)):
             self.say(line)
         if note.what in ("POST_SCRIPT_TERMINATED", "PRE_SKIP"):
             self._in_files(self._around.files.log_script, note, node.name, now_s)
@@ -477,8 +453,7 @@ class DagActor(Actor):
             if not self._has_graph:
                 told |= self._picture.graph()
             self.context.defer_to_turn(around.in_schedd(around.submitter.tell_ad, told), self._told)
-            if self.core.dag.dot is not None and self.core.dag.dot.updates:
-                self._in_files(around.files.draw(self.core, now_s))
+            self._draw(self.core.dag.dot is not None and self.core.dag.dot.updates)
         self._status_changed |= self._is_changed
         self._is_changed = False
         if wanted is not None and (self._status_changed or wanted.always) and now_s >= self._next_status_s:
@@ -486,6 +461,10 @@ class DagActor(Actor):
             self._status_changed = False
             self._in_files(around.files.write_status,
                            list(status_file(self.core, now_s, self._next_status_s)))
+
+    def _draw(self, is_wanted: bool) -> None:
+        if is_wanted:
+            self._in_files(self._around.files.draw(self.core, self.context.now_s()))
 
     def _told(self, result: Any) -> None:
         if isinstance(result, Failure):
