@@ -1,10 +1,10 @@
 """A very large queue: ``python benchmarks/scale.py [--jobs 1000000] [--clusters 10000]``.
 
 A personal pool of real daemons whose schedd gets so many idle jobs of one user, over the messages that
-``condor_submit`` sends.  While another user asks one small question after the other, the queue is listed, listed in
-full, edited, held, released and removed, a job that can run is started, and the schedd is started again.  For each act
-the lines say how long it took, the processor time of the schedd and of the command, and the longest that the other user
-waited meanwhile.
+``condor_submit`` sends.  Small jobs come and go while they are submitted.  While another user asks one small question
+after the other, the queue is listed, listed in full, edited, held, released and removed, a job that can run is started,
+and the schedd is started again.  For each act the lines say how long it took, the processor time of the schedd and of
+the command, and the longest that the other user waited meanwhile.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -129,6 +130,26 @@ class Scale:
                 if isinstance(answer, RequestRefused):
                     raise SystemExit(f"refused: {answer}")
 
+    @contextmanager
+    def small_jobs(self) -> Iterator[None]:
+        """Small jobs that can run come and go meanwhile; prints how long each took."""
+        done, took = threading.Event(), []
+
+        def others() -> None:
+            while not done.wait(1.0):
+                began_s = time.perf_counter()
+                self.other_job()
+                took.append(f"{time.perf_counter() - began_s:.2f} s")
+
+        beside = threading.Thread(target=others)
+        beside.start()
+        try:
+            yield
+        finally:
+            done.set()
+            beside.join()
+        print(f"| jobs beside it, submit to end | {', '.join(took)} | | | | | |", flush=True)
+
     def listed(self, *words: str, tool: str = "condor_q") -> int:
         """How many lines a command prints."""
         command = self.pool.command(tool, *words)
@@ -178,7 +199,9 @@ def measure(scale: Scale) -> None:
     before = resident_bytes(scale.schedd())
     print(f"| {jobs:,} jobs in {clusters:,} clusters | took | rate | schedd's CPU | command's CPU | another waited "
           "| schedd |\n|---|---|---|---|---|---|---|")
-    scale.act("submit", scale.submit, jobs)
+    scale.act("another job, submit to end", scale.other_job)
+    with scale.small_jobs():
+        scale.act("submit", scale.submit, jobs)
     grown = resident_bytes(scale.schedd()) - before
     print(f"| bytes a job | {grown / jobs:,.0f} | | | | | |", flush=True)
     scale.act("`condor_q`", scale.listed)
