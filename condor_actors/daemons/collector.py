@@ -373,6 +373,9 @@ class Collector(Actor):
 ELSEWHERE_BOUND = frozenset({AdKind.SUBMITTER, AdKind.COLLECTOR, AdKind.GENERIC})
 """Kinds whose ``Name`` says nothing of a host: who has the ad keeps it until it expires."""
 
+IDENTIFYING = ("Name", "Machine", "MyAddress", "StartdIpAddr", "ScheddName", "ScheddIpAddr", "MetricsAddress")
+"""Attributes that say whose an ad is, or where it is reached."""
+
 HOST_BOUND = frozenset({AdKind.SLOT, AdKind.STARTD, AdKind.SCHEDD, AdKind.MASTER})
 """Kinds whose ``Name`` is a host, or ends in ``@host``."""
 
@@ -381,10 +384,14 @@ def foreign_claim(ad_kind: AdKind, ad: ClassAd, identity: Identity) -> str:
     """What an ad says that its sender's certificate does not cover; empty when it may say all of it.
 
     A machine advertises itself and its daemons only: the host of ``MyAddress``, ``Machine``, and the host in ``Name``
-    are names of its certificate.  Daemons of this machine are known by their user id and not asked.
+    are names of its certificate, written out: an expression may be another name where a job is compared with it.
+    Daemons of this machine are known by their user id and not asked.
     """
     if identity.is_local:
         return ""
+    for attribute in IDENTIFYING:
+        if not isinstance(ad.find(attribute.lower()), str | None):
+            return f"{identity.host} may not advertise an expression as {attribute}: a name there is written out"
     claimed = {}
     if ad_kind is not AdKind.ACCOUNTING or ad.find("myaddress") is not None:  # an account has no address
         claimed["MyAddress"] = host_of(ad.get_str("MyAddress"))

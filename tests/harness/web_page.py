@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
+
+import pytest
 
 from tests.pool_fixture import PersonalPool, until
 
@@ -54,6 +57,19 @@ class Page:
             if end:
                 connection.shutdown(socket.SHUT_WR)
             return connection.recv(65536)
+
+
+@contextmanager
+def a_browser() -> Iterator[Any]:
+    """A Chromium; without one the test is skipped."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("no chromium here; etc/install-system-packages test installs it")
+    with playwright.sync_playwright() as started:
+        made = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield made
+        made.close()
 
 
 @contextmanager

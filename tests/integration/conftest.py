@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.harness.namespaces import Wire, a_wire
+from tests.harness.web_page import a_browser
 
 
 @pytest.fixture
@@ -20,13 +21,5 @@ def wire() -> Iterator[Wire]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A Chromium; each test opens windows of its own."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    import shutil
-
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("no chromium here; etc/install-system-packages test installs it")
-    with playwright.sync_playwright() as started:
-        made = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with a_browser() as made:
         yield made
-        made.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from condor_actors.wire.tokens import Token, TokenStore
 from tests.harness.namespaces import Machine, Wire, a_wire
 from tests.harness.root_helper import POOL, Helper
+from tests.harness.web_page import a_browser
 from tests.pool_fixture import fresh_folder, until
 
 
@@ -60,6 +62,13 @@ def attacked() -> Iterator[AttackedPool]:
 def wire() -> Iterator[Wire]:
     """A wire to hang machines on."""
     with a_wire() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium; each test opens windows of its own."""
+    with a_browser() as made:
         yield made
 
 

@@ -46,6 +46,9 @@ GRANTS: dict[str, dict[str, Any]] = {
     "more hosts than one": {"slot_ad": slot(Name="slot1@execute,slot1@execute")},
     "a slot of another machine": {"slot_name": "slot1@other"},
     "the name of another machine": {"slot_ad": slot(Name="slot1@other")},
+    "a machine that a job may ask for by name": {"slot_ad": slot(Machine="trusted")},
+    "a machine that is what each job asks for": {
+        "slot_ad": SLOT_AD + b'Machine = ifThenElse(TARGET.Cmd is undefined, "execute", "trusted")\n'},
     "a name that is something else for each job": {
         "slot_ad": SLOT_AD.replace(b'"slot1@execute"', b'strcat("slot1@", TARGET.Owner)')},
     "a starter on a third machine": {"starter_node": "<other:1>"},

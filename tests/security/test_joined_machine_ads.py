@@ -14,11 +14,14 @@ from tests.security.intruder import intrude
 pytestmark = NEED_NAMESPACES
 
 ADVERTISE = """
+from condor_actors.classads import parse_expression
 result = []
 for token, name, kind, attributes in cases:
     evil = Intruder.enrolled(token, f"{name}.trio")
     own = dict(Name=f"{name}.trio", Machine=f"{name}.trio", MyAddress=f"<{name}.trio:1>")
-    result.append(evil.advertise(collector, AdKind[kind], **{**own, **attributes}))
+    said = {each: parse_expression(text[1:].replace("SELF", f'"{name}.trio"')) if text.startswith("=") else text
+            for each, text in attributes.items()}
+    result.append(evil.advertise(collector, AdKind[kind], **{**own, **said}))
 """
 OF_OTHERS = [
     ("SCHEDD", {"Name": "submit.trio", "Machine": "submit.trio"}),
@@ -35,6 +38,12 @@ OF_OTHERS = [
     ("SUBMITTER", {"Name": "root@trio", "ScheddName": "x@submit.trio"}),
     ("NEGOTIATOR", {}),
     ("ACCOUNTING", {}),
+    # another name where a job's requirements are compared with it, or a moment later
+    ("SLOT", {"Machine": "=ifThenElse(TARGET.Cmd is undefined, SELF, \"submit.trio\")"}),
+    ("SLOT", {"Name": "=strcat(ifThenElse(TARGET.Cmd is undefined, \"slot1@\", \"slot1@submit.trio,\"), SELF)"}),
+    ("SLOT", {"MyAddress": "=strcat(\"<\", ifThenElse(time() % 2 < 2, SELF, \"submit.trio\"), \":1>\")"}),
+    ("SCHEDD", {"Machine": "=ifThenElse(TARGET.Cmd is undefined, SELF, \"submit.trio\")"}),
+    ("SUBMITTER", {"Name": "root@trio", "ScheddName": "=ifThenElse(TARGET.Cmd is undefined, SELF, \"submit.trio\")"}),
 ]
 BY_ROLES = [
     ("startd", "SCHEDD", False), ("startd", "SUBMITTER", False), ("startd", "MASTER", False),

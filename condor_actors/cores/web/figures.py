@@ -9,6 +9,7 @@ submit machine spent on them.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -60,7 +61,7 @@ class Ended:
             ran_s += ran
             waited_s += max(0.0, finite(ended_s - ad.get_float("QDate")) - ran)
             leverage, cpu = finite(ad.get_float("Leverage")), finite(ad.get_float("RemoteUserCpu"))
-            if leverage > 0:
+            if leverage > 0 and cpu > 0:
                 cpu_s += cpu
                 support_s += cpu / leverage
         return cls(jobs, waited_s, ran_s, cpu_s, support_s)
@@ -86,6 +87,8 @@ class Sample:
 NAMES = ("at", "samples", "cpus", "running", "owner", "idle_jobs", "running_jobs", "held_jobs", "jobs", "waited_s",
          "ran_s", "leverage_cpu_s", "support_s")
 """What a point is made of: its beginning, how many samples, and sums."""
+GREATEST_SUM = 1e15
+"""A sum is less, whatever machines and shadows say; a file that says more is none of ours."""
 
 
 class Figures:
@@ -102,9 +105,9 @@ class Figures:
         for (width_s, _), points in zip(WIDTHS, self._points, strict=True):
             begin_s = sample.at_s // width_s * width_s
             if points and begin_s <= points[-1][0]:
-                points[-1][1:] = [old + new for old, new in zip(points[-1][1:], values, strict=True)]
+                points[-1][1:] = [_sum(old, new) for old, new in zip(points[-1][1:], values, strict=True)]
             else:
-                points.append([begin_s, *values])
+                points.append([begin_s, *(_sum(0.0, value) for value in values)])
 
     def span(self, name: str, now_s: float) -> dict[str, Any]:
         """The points of one of :data:`SPANS`, as they are drawn.
@@ -139,10 +142,15 @@ class Figures:
             points.clear()
             for row in rows if isinstance(rows, list) else []:
                 if (not isinstance(row, list) or len(row) != len(NAMES) or row[0] <= last_s
-                        or not all(isinstance(each, int | float) and 0 <= each < 1e15 for each in row)):
+                        or not all(isinstance(each, int | float) and 0 <= each < GREATEST_SUM for each in row)):
                     raise ValueError("a point is none")
                 last_s = row[0]
                 points.append([float(each) for each in row])
+
+
+def _sum(old: float, new: float) -> float:
+    """Both together, as far as a file may keep it; less than nothing is nothing."""
+    return min(math.nextafter(GREATEST_SUM, 0.0), max(0.0, old + new))
 
 
 def _drawn(point: dict[str, float]) -> dict[str, float | None]:

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
-from condor_actors.cores.web.rows import LONGEST, finite
+from condor_actors.cores.web.rows import LONGEST, date, finite, number
 
 __all__ = ["ATTRIBUTES", "LOOKS", "PoolPicture", "slot_of"]
 
@@ -49,16 +49,17 @@ def look_of(state: str, activity: str, draining: bool) -> str:
 
 def slot_of(ad: ClassAd) -> Slot:
     """A slot as it is shown."""
-    idle_s = ad.get_int("KeyboardIdle", -1)
+    idle_s = number(ad, "KeyboardIdle", -1)
     return {
         "name": ad.get_str("Name")[:LONGEST],
         "machine": (ad.get_str("Machine") or ad.get_str("Name"))[:LONGEST],
         "look": look_of(ad.get_str("State"), ad.get_str("Activity"), ad.get_bool("Draining")),
         "state": ad.get_str("State")[:LONGEST], "activity": ad.get_str("Activity")[:LONGEST],
-        "cpus": ad.get_int("Cpus"), "memory": ad.get_int("Memory"), "load": finite(ad.get_float("LoadAvg")),
+        "cpus": max(0, number(ad, "Cpus")), "memory": max(0, number(ad, "Memory")),
+        "load": finite(ad.get_float("LoadAvg")),
         "idle": idle_s if idle_s < 0 else idle_s // MINUTE_S * MINUTE_S,
         "user": ad.get_str("RemoteUser")[:LONGEST], "job": ad.get_str("JobId")[:LONGEST],
-        "schedd": ad.get_str("RemoteScheddName")[:LONGEST], "since": ad.get_int("EnteredCurrentActivity"),
+        "schedd": ad.get_str("RemoteScheddName")[:LONGEST], "since": date(ad, "EnteredCurrentActivity"),
         "system": f"{ad.get_str('OpSys')} {ad.get_str('Arch')}".strip()[:LONGEST],
         "parent": ad.get_bool("PartitionableSlot"), "child": ad.get_bool("DynamicSlot"),
     }
@@ -87,7 +88,7 @@ class PoolPicture:
             except ClassAdSyntaxError:
                 continue
             slot = slot_of(ad)
-            self.newest_s = max(self.newest_s, ad.get_int("LastHeardFrom"))
+            self.newest_s = max(self.newest_s, date(ad, "LastHeardFrom"))
             if slot["name"] and self.slots.get(slot["name"]) != slot:
                 self.slots[slot["name"]] = slot
                 changed.append(slot)

@@ -17,8 +17,10 @@ import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.messages.codes import JobStatus
+from condor_actors.numerals import LAST_S
 
-__all__ = ["ATTRIBUTES", "COLUMNS", "LONGEST", "STATES", "Page", "QueueRows", "View", "finite", "job_row"]
+__all__ = ["ATTRIBUTES", "COLUMNS", "LONGEST", "STATES", "Page", "QueueRows", "View", "date", "finite", "job_row",
+           "number"]
 
 COLUMNS = ("schedd", "cluster", "proc", "owner", "status", "submitted", "started", "host", "batch", "command",
            "priority", "runs", "moves", "checkpoints", "cpu", "memory", "entered", "reason")
@@ -38,6 +40,8 @@ STATES: dict[int, str] = {
 }
 LONGEST = 200
 """Letters of a text that are shown."""
+GREATEST = 10**9
+"""What a number is at most: as many cores, MiB or seconds as no machine has; sums of them are exact in a browser."""
 MOST_ROWS = 500
 """Rows in one page."""
 MOST_VIEWS = 40
@@ -54,23 +58,35 @@ _BY_KEY = itemgetter(0, 1, 2)
 
 
 def finite(value: float) -> float:
-    """A number that JSON can say, to a hundredth; what is infinite or no number counts as 0."""
-    return round(value, 2) if math.isfinite(value) else 0.0
+    """A number that JSON can say, to a hundredth; what is infinite, no number or beyond :data:`GREATEST` is 0."""
+    return round(value, 2) if math.isfinite(value) and abs(value) <= GREATEST else 0.0
+
+
+def number(ad: ClassAd, name: str, default: int = 0) -> int:
+    """A whole number of an ad that a machine or a shadow has written; one beyond :data:`GREATEST` counts as none."""
+    value = ad.get_int(name, default)
+    return value if abs(value) <= GREATEST else default
+
+
+def date(ad: ClassAd, name: str) -> int:
+    """A date of an ad; 0: it has none, or one that no calendar has."""
+    value = ad.get_int(name)
+    return value if 0 < value <= LAST_S else 0
 
 
 def job_row(schedd: str, ad: ClassAd) -> Row:
     """The row of a job's ad."""
     status = ad.get_int("JobStatus")
     running = status in (JobStatus.RUNNING, JobStatus.SUSPENDED, JobStatus.TRANSFERRING_OUTPUT)
-    starts = ad.get_int("NumShadowStarts")
+    starts = number(ad, "NumShadowStarts")
     return (
         schedd, ad.get_int("ClusterId"), ad.get_int("ProcId"), ad.get_str("Owner")[:LONGEST],
         STATES.get(status, "other"),
-        ad.get_int("QDate"), ad.get_int("JobCurrentStartDate") if running else 0,
+        date(ad, "QDate"), date(ad, "JobCurrentStartDate") if running else 0,
         (ad.get_str("RemoteHost") if running else "")[:LONGEST],
-        ad.get_str("JobBatchName")[:LONGEST], ad.get_str("Cmd").rpartition("/")[2][:LONGEST], ad.get_int("JobPrio"),
-        starts, max(0, starts - 1), ad.get_int("NumCkpts"), finite(ad.get_float("RemoteUserCpu")),
-        ad.get_int("MemoryUsage"), ad.get_int("EnteredCurrentStatus"),
+        ad.get_str("JobBatchName")[:LONGEST], ad.get_str("Cmd").rpartition("/")[2][:LONGEST],
+        number(ad, "JobPrio"), starts, max(0, starts - 1), number(ad, "NumCkpts"),
+        finite(ad.get_float("RemoteUserCpu")), number(ad, "MemoryUsage"), date(ad, "EnteredCurrentStatus"),
         ad.get_str("HoldReason")[:LONGEST] if status == JobStatus.HELD else "",
     )
 

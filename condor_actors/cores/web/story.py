@@ -12,7 +12,8 @@ from typing import Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.web.dag_picture import dag_picture
-from condor_actors.cores.web.rows import LONGEST, STATES
+from condor_actors.cores.web.rows import LONGEST, STATES, date, number
+from condor_actors.numerals import LAST_S
 
 __all__ = ["KINDS", "SHOWN", "job_story", "kind_of"]
 
@@ -37,8 +38,8 @@ KINDS = (
 )
 """How a line begins, and its kind; one that begins otherwise is a ``note``."""
 
-_BEGINS = re.compile(r"run (\d+) beg(?:ins|an)(?: on (.*))?\Z", re.DOTALL)
-_ENDS = re.compile(r"run (\d+) ended: (.*)\Z", re.DOTALL)
+_BEGINS = re.compile(r"run (\d{1,9}) beg(?:ins|an)(?: on (.*))?\Z", re.DOTALL)
+_ENDS = re.compile(r"run (\d{1,9}) ended: (.*)\Z", re.DOTALL)
 
 
 def kind_of(text: str) -> str:
@@ -51,9 +52,10 @@ def kind_of(text: str) -> str:
 def job_story(schedd: str, ad: ClassAd, lines: tuple[tuple[float, str], ...], has_left: bool) -> dict[str, Any]:
     """What the page shows of a job."""
     status = ad.get_int("JobStatus")
+    lines = tuple((at_s, text) for at_s, text in lines if 0 < at_s <= LAST_S)
     events = [{"at": at_s, "kind": kind_of(text), "text": text[:LONGEST * 2]} for at_s, text in lines]
     return {
-        "schedd": schedd, "id": f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}",
+        "schedd": schedd, "id": f"{number(ad, 'ClusterId')}.{number(ad, 'ProcId')}",
         "owner": ad.get_str("Owner")[:LONGEST],
         "status": STATES.get(status, "other"), "left": has_left,
         "events": events, "runs": _runs(lines, ad), "attributes": _attributes(ad),
@@ -70,7 +72,7 @@ def _runs(lines: tuple[tuple[float, str], ...], ad: ClassAd) -> list[dict[str, A
                          "how": ""})
         elif ends and runs and runs[-1]["number"] == int(ends[1]):
             runs[-1]["ended"], runs[-1]["how"] = at_s, ends[2][:LONGEST]
-    ended_s = ad.get_float("CompletionDate") or ad.get_float("EnteredCurrentStatus")
+    ended_s = date(ad, "CompletionDate") or date(ad, "EnteredCurrentStatus")
     if runs and not runs[-1]["ended"] and STATES.get(ad.get_int("JobStatus")) not in (
             "running", "transferring", "suspended"):
         runs[-1]["ended"] = max(ended_s, runs[-1]["began"])
@@ -81,8 +83,9 @@ def _attributes(ad: ClassAd) -> list[list[str]]:
     found = []
     for name in SHOWN:
         value = ad.evaluate(name)
-        if isinstance(value, bool | int | float | str) and value != "" and not (
-                value == 0 and name in DATES):
+        if name in DATES:
+            value = date(ad, name) or ""
+        if isinstance(value, bool | int | float | str) and value != "":
             text = f"{value:.6g}" if isinstance(value, float) else str(value)
             found.append([name, text[:LONGEST]])
     return found

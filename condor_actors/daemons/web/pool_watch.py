@@ -302,7 +302,7 @@ class PoolWatch(Actor):
             return
         schedd.problem = ""
         schedd.totals = {rows.STATES[number]: count for number, count in totals.everybody
-                         if count and number in rows.STATES}
+                         if 0 < count <= rows.GREATEST and number in rows.STATES}
         if self.known.followed:
             self._ask_changes(schedd)
         else:

@@ -13,7 +13,7 @@ from condor_actors.cores.flocking import foreign_slot
 from condor_actors.cores.rights import host_of
 from condor_actors.cores.schedd.queue_operations import SaveClaim
 from condor_actors.messages.claim import ClaimGranted
-from condor_actors.messages.realm import abroad, node_abroad, realm_of_host
+from condor_actors.messages.realm import abroad, node_abroad, parted, realm_of_host
 
 __all__ = ["MOST_AD_BYTES", "BadGrant", "CheckedGrant"]
 
@@ -89,6 +89,8 @@ class CheckedGrant:
             _check_word(f"slot's {attribute}", value)
             if attribute == "Name" and _machine(value) != self._machine:
                 raise BadGrant(f"the slot calls itself {value}, which is no slot of {self._machine}")
+            if attribute == "Machine" and value.lower() not in (self._machine, parted(self._host)[0].lower()):
+                raise BadGrant(f"the slot says that its machine is {value}, another one than {self._machine}")
             if attribute.endswith(("Address", "Addr")) and host_of(node_abroad(value, realm)) != self._host:
                 raise BadGrant(f"the slot's {attribute} is {value}, another machine than {self._host}")
 

@@ -27,8 +27,11 @@ const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric",
 const SECOND = new Intl.DateTimeFormat(undefined, {
   month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
-export const date = (seconds) => (seconds > 0 ? DAY.format(seconds * 1000) : "");
-export const exactDate = (seconds) => (seconds > 0 ? SECOND.format(seconds * 1000) : "");
+const LAST_S = 253402214400; // no calendar has a later one, and formatting it would fail
+
+const isDate = (seconds) => seconds > 0 && seconds <= LAST_S;
+export const date = (seconds) => (isDate(seconds) ? DAY.format(seconds * 1000) : "");
+export const exactDate = (seconds) => (isDate(seconds) ? SECOND.format(seconds * 1000) : "");
 
 export function span(seconds) {
   if (!(seconds >= 0)) return "";
