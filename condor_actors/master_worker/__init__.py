@@ -5,6 +5,7 @@
 :mod:`.dispatch`       which task is whose: the pure core
 :mod:`.sizing`         how many workers there should be, and which are too many: a pure function
 :mod:`.master`         the thread that serves workers: links, tasks out, results in
+:mod:`.door`           connections before it is known whose they are
 :mod:`.crew`           the workers' jobs: submitted, followed in their log, removed
 :mod:`.credentials`    certificates of one executor, which its workers and nobody else have
 :mod:`.worker`         the program that runs on the machines; sent there as it is, needs nothing but Python

@@ -25,6 +25,7 @@ from condor_actors.master_worker import sizing, worker
 from condor_actors.master_worker.credentials import Credentials
 from condor_actors.master_worker.crew import Crew, Job
 from condor_actors.master_worker.dispatch import Dispatch, Task
+from condor_actors.master_worker.door import Door
 
 TICK_S = 0.25
 GREETING_S = 20.0
@@ -72,6 +73,7 @@ class WorkerLink(asyncio.Protocol):
         self.job: Job = (0, 0)
         self.heard_s = time.monotonic()
         self.since_s = self.heard_s
+        self.is_known = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The two ends know each other."""
@@ -93,9 +95,11 @@ class WorkerLink(asyncio.Protocol):
         """It is known who it is."""
         self.name, self.job = name, job
         self._frames.largest = LARGEST_ANSWER
+        self.is_known.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has ended."""
+        self.is_known.set()
         self._master.links.discard(self)
         self._master.unlinked(self)
 
@@ -190,15 +194,15 @@ class Master:
             self.loop.close()
 
     async def _live(self) -> None:
+        door = Door(self._credentials.context, lambda: WorkerLink(self), GREETING_S)
         try:
-            server = await self.loop.create_server(
-                lambda: WorkerLink(self), self._terms.host, self._terms.port, ssl=self._credentials.context,
-                ssl_handshake_timeout=GREETING_S)
-            self._crew.prepare(server.sockets[0].getsockname()[:2], self._credentials.secret)
+            await door.listen(self._terms.host, self._terms.port)
+            self._crew.prepare(door.address, self._credentials.secret)
         except OSError as error:
             self._started = error
             return
         self._listens.set()
+        serving = self.loop.create_task(door.serve())
         following = self.loop.create_task(self._crew.follow())
         try:
             while not (self._is_ending and not self._dispatch.unfinished and not self.inbox):
@@ -210,10 +214,10 @@ class Master:
                     await asyncio.wait_for(self._more.wait(), TICK_S if not self._is_ending else 0.02)
             await self._say_farewell()
         finally:
-            following.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await following
-            server.close()
+            for each in (following, serving):
+                each.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await each
             for link in list(self.links):
                 link.cut()
             await asyncio.sleep(0)

@@ -5,20 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import pickle
 import resource
+import ssl
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cloudpickle
 import pytest
 
 from condor_actors.master_worker import plain_data, worker
+from condor_actors.master_worker.credentials import make
 from condor_actors.master_worker.crew import MOST_TOLD, Crew
 from condor_actors.master_worker.dispatch import Dispatch, Task
-from condor_actors.master_worker.master import LARGEST_GREETING, Master, WorkerLink
+from condor_actors.master_worker.door import MOST_STRANGERS
+from condor_actors.master_worker.master import LARGEST_GREETING, Master, Terms, WorkerLink
+from condor_actors.master_worker.sizing import Limits
+from tests.pool_fixture import until
 
 NAN, INF = float("nan"), float("inf")
 GREETING = {"version": worker.VERSION, "python": list(sys.version_info[:2]), "name": "x", "job": "1.0", "host": "h",
@@ -201,3 +209,77 @@ def test_what_it_says_as_its_error(tmp_path: Path) -> None:
     said = crew._error_of((1, 0))
     assert said.isprintable()
     assert len(said) <= MOST_TOLD
+
+
+# ---- at its door
+
+
+FLOOD = """
+import socket, ssl, sys
+port, secret = int(sys.argv[1]), sys.argv[2]
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+if secret:
+    context.load_verify_locations(secret)
+    context.load_cert_chain(secret)
+kept = []
+for _ in range(4 * {most}):
+    made = socket.create_connection(("127.0.0.1", port), timeout=30)
+    kept.append(context.wrap_socket(made, server_hostname="master") if secret else made)
+print(len(kept), flush=True)
+sys.stdin.read()
+"""
+
+
+class AtTheDoor:
+    """A master that listens, with no pool behind it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.came: list[tuple[int, int]] = []
+        self.port, self.secret = 0, folder / "secret.pem"
+        self.crew: Any = SimpleNamespace(
+            jobs={(1, 0)}, seen=set(), came=self.came.append, broken="", prepare=self.prepare, follow=self.follow,
+            close=lambda: None)
+        limits = Limits(least=0, most=1, idle_s=1e9)
+        self.master = Master(Terms(host="127.0.0.1", port=0, limits=limits, reconnect_s=60.0, silence_s=60.0), make(),
+                             self.crew, Dispatch(2, lambda number: True), lambda *_: None, lambda why: None)
+        self.master.start()
+
+    def prepare(self, address: tuple[str, int], secret: bytes) -> None:
+        self.port = address[1]
+        self.secret.write_bytes(secret)
+
+    async def follow(self) -> None:
+        await asyncio.Event().wait()
+
+    def stop(self) -> None:
+        self.crew.jobs.clear()
+        self.master.end(cancel=True)
+        self.master.thread.join()
+
+    def worker(self) -> worker.Link:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(self.secret)
+        context.load_cert_chain(self.secret)
+        made = worker.Link(("127.0.0.1", self.port), context)
+        hello = {**GREETING, "cloudpickle": cloudpickle.__version__, "pid": 1}
+        made.send(worker.frame(worker.HELLO, json.dumps(hello).encode()))
+        return made
+
+
+@pytest.mark.parametrize("has_secret", [False, True], ids=["a stranger", "a worker"])
+def test_connections_that_say_nothing(tmp_path: Path, has_secret: bool) -> None:
+    """Each takes a descriptor of the program's: it could open no file, and no other worker came in."""
+    door = AtTheDoor(tmp_path)
+    before = len(os.listdir("/proc/self/fd"))
+    words = [FLOOD.format(most=MOST_STRANGERS), str(door.port), str(door.secret) if has_secret else ""]
+    flood = subprocess.Popen([sys.executable, "-c", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert flood.stdout is not None
+        assert flood.stdout.readline().strip() == str(4 * MOST_STRANGERS)
+        until(lambda: len(os.listdir("/proc/self/fd")) <= before + MOST_STRANGERS + 2, "most of them to be turned out")
+        link = door.worker()
+        until(lambda: door.came == [(1, 0)], "a worker that comes in nevertheless")
+        link.close()
+    finally:
+        flood.communicate("")
+        door.stop()
