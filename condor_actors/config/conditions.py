@@ -21,7 +21,7 @@ LANGUAGE_VERSION: Final = (25, 14, 0)
 """What ``if version`` compares with: the HTCondor release whose configuration language this one is."""
 
 _KEYWORD: Final = late(r"(if|elif|else|endif)\b\s*(.*)", "is")
-_VERSION: Final = late(r"version\s*(==|!=|>=|<=|>|<|=)?\s*(\d+(?:\.\d+){0,2})\s*", "i")
+_VERSION: Final = late(r"version\s*+(==|!=|>=|<=|>|<|=)?\s*+(\d+(?:\.\d+){0,2})\s*", "i")
 _DEFINED: Final = late(r"defined\b\s*(.*)", "is")
 _TEMPLATE: Final = late(r"use\s+(\w+)\s*:\s*(\w+)", "i")
 _ASSIGNS: Final = late(r"[=:]")

@@ -45,7 +45,7 @@ _INCLUDE: Final = late(
 )
 _USE: Final = late(r"@?use\s+(?P<category>\w+)\s*:\s*(?P<templates>.*)", "is")
 _MESSAGE: Final = late(r"@?(?P<kind>warning|error)\s*:\s*(?P<text>.*)", "is")
-_TEMPLATE: Final = late(r"\s*,?\s*(?P<name>[\w.]+)\s*")
+_TEMPLATE: Final = late(r"\s*+,?\s*+(?P<name>[\w.]+)\s*")
 _BETWEEN: Final = late(r"[,\s]+")
 _NAME: Final = late(r"[A-Za-z_][\w.]*")
 

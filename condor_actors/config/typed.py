@@ -25,7 +25,7 @@ Value = object
 
 _BETWEEN: Final = late(r"[,\s]+")
 _INTEGER: Final = late(r"[-+]?\d{1,18}")
-_REAL: Final = late(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_REAL: Final = late(r"[-+]?(\d+(?:\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _SIZE: Final = late(r"(.*?[\d)])\s*([KMGT]?i?B?|bytes?)", "i")
 _TRUTH: Final = {
     "TRUE": True,

@@ -32,7 +32,7 @@ __all__ = ["BadPlugin", "Plugin", "PluginTable", "failure_of", "job_plugins", "o
 MOST_PLUGINS = 20
 MOST_METHODS = 50
 _RESULT = late(r"\s*Transfer\w+\s*=")
-_URL = late(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_URL = late(r"(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://\S+")
 _METHOD = late(r"[a-z][a-z0-9+.-]{0,29}")
 _TOLD = 600
 """Letters of a plugin's own words in a hold reason."""

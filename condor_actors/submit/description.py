@@ -39,8 +39,8 @@ _ASSIGNMENT = late(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)\Z", "s")
 _DIRECTIVE = late(r"(include|use|warning|error)\b\s*(.*?)\s*:\s*(.*)\Z", "is")
 _DEFINED = late(r"defined(?:\s+(\S+))?\s*\Z", "i")
 _VERSION = late(r"version\s*(>=|<=|==|!=|>|<)\s*([\d.]+)\s*\Z", "i")
-_TEMPLATE = late(r"(\w+)(?:\(([^)]*)\))?")
-_NUMBERS = late(r"\d+(?:\.\d+)+")
+_TEMPLATE = late(r"(\w+)(?:\(([^)]*)(?:\)|\Z))?")
+_NUMBERS = late(r"(?<!\d)\d+(?:\.\d+)+")
 _CONDITION = late(r"(if|elif|else|endif)(?=\s|$|\()\s*(.*)\Z", "i")
 
 

@@ -32,8 +32,8 @@ _QUEUE = late(r"queue(?=\s|\(|$)\s*", "i")
 _BETWEEN = late(r"[,\s]+")
 _KEYWORD = late(r"(?:^|[\s,])(in|from|matching)(?=[\s(\[]|$)", "i")
 _QUALIFIER = late(r"(files|dirs|any)(?=[\s(\[]|$)\s*", "i")
-_SLICE = late(r"\[\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d*)\s*)?\]\s*|\[\s*(-?\d+)\s*\]\s*")
-_VARIABLES = late(r"(?:^|(?<=[\s)\]]))([A-Za-z_][\w.]*(?:\s*[,\s]\s*[A-Za-z_][\w.]*)*)\s*$")
+_SLICE = late(r"\[\s*+(-?\d*+)\s*+:\s*+(-?\d*+)\s*+(?::\s*+(-?\d*+)\s*+)?\]\s*|\[\s*+(-?\d+)\s*\]\s*")
+_VARIABLES = late(r"(?:^|(?<=[\s)\]]))([A-Za-z_][\w.]*(?:(?:\s++,?|,)\s*+[A-Za-z_][\w.]*)*)\s*$")
 _SEPARATORS = ", \t"
 MOST_DIGITS = 15
 """Of a slice's numbers: more lie behind the end of any list."""

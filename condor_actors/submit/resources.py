@@ -14,7 +14,7 @@ _BETWEEN = late(r"[,\s]+")
 _LIMIT = late(r"[\w.]+")
 _COUNT = late(r"\d+(\.\d+)?")
 _GROUP = late(r"[\w.@-]+")
-_QUANTITY = late(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])?(?:I?B?)|B)\s*$", "i")
+_QUANTITY = late(r"\s*(\d+(?:\.\d+)?)\s*+(?:([KMGTP])?I?B?)\s*$", "i")
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _TYPOS = {"cpu": "request_cpus", "gpu": "request_gpus", "gpu_memory": "gpus_minimum_memory",
           "gpus_memory": "gpus_minimum_memory"}  # fmt: skip

@@ -27,7 +27,7 @@ MOST_DIGITS = 18
 _HEAD = re.compile(
     r"\d{3} \([-\d.]+\) (?:(\d{4})-(\d\d)-(\d\d)|(\d\d)/(\d\d))[ T](\d\d):(\d\d):(\d\d)(?:\.\d+)?\S* ?(.*)")
 _USAGE = re.compile(r"(Usr \d+ \d\d:\d\d:\d\d, Sys \d+ \d\d:\d\d:\d\d)  -  (Run|Total) (Remote|Local) Usage")
-_BYTES = re.compile(r"(\d+)  -  (Run|Total) Bytes (Sent|Received) By Job")
+_BYTES = re.compile(r"(?<!\d)(\d+)  -  (Run|Total) Bytes (Sent|Received) By Job")
 _RESOURCE = re.compile(r"^\t   (\w+)(?: \(\w+\))? *:(.*)$", re.MULTILINE)
 _ASSIGNED = re.compile(r'"([^"]*)"')
 
@@ -107,7 +107,7 @@ def _executes(words: str, rows: Rows, text: str) -> Facts:
 
 
 def _checkpointed(words: str, rows: Rows, text: str) -> Facts:
-    found = re.search(r"(\d+)  -  Run Bytes Sent By Job For Checkpoint", text)
+    found = re.search(r"(?<!\d)(\d+)  -  Run Bytes Sent By Job For Checkpoint", text)
     return {**_usages(text), **({"SentBytes": float(_number(found.group(1)))} if found else {})}
 
 
@@ -180,7 +180,7 @@ def _grows(words: str, rows: Rows, text: str) -> Facts:
     size = re.search(r"updated: (\d+)", words)
     if size is not None:
         facts["Size"] = _number(size.group(1))
-    for count, name in re.findall(r"(\d+)  -  (\w+) of job", text):
+    for count, name in re.findall(r"(?<!\d)(\d+)  -  (\w+) of job", text):
         facts[name] = _number(count)
     return facts
 
@@ -208,7 +208,7 @@ def _held(words: str, rows: Rows, text: str) -> Facts:
 
 
 def _remote_error(words: str, rows: Rows, text: str) -> Facts:
-    found = re.match(r"(Error|Warning) from (.*?):?\s*\Z", words)
+    found = re.match(r"(Error|Warning) from (.*?):?\Z", words.rstrip())
     daemon = found.group(2) if found else ""
     who, on, host = daemon.partition(" on ")
     facts: Facts = {"ExecuteHost": host or daemon, "ErrorMsg": "\n".join(row.strip() for row in rows)}

@@ -43,8 +43,8 @@ _USAGE = re.compile(r"Usr (\d+) (\d\d):(\d\d):(\d\d), Sys (\d+) (\d\d):(\d\d):(\
 _NUMBERS = {
     "ReturnValue": re.compile(r"\(return value (-?\d+)\)"), "TerminatedBySignal": re.compile(r"\(signal (\d+)\)"),
     "Size": re.compile(r"Image size of job updated: (\d+)"),
-    "MemoryUsage": re.compile(r"(\d+)  -  MemoryUsage of job"),
-    "ResidentSetSize": re.compile(r"(\d+)  -  ResidentSetSize of job"),
+    "MemoryUsage": re.compile(r"(?<!\d)(\d+)  -  MemoryUsage of job"),
+    "ResidentSetSize": re.compile(r"(?<!\d)(\d+)  -  ResidentSetSize of job"),
     "HoldReasonCode": re.compile(r"^\tCode (\d+) ", re.MULTILINE),
     "HoldReasonSubCode": re.compile(r"^\tCode \d+ Subcode (-?\d+)", re.MULTILINE),
 }  # fmt: skip

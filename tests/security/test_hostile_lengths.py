@@ -22,7 +22,8 @@ MOST_S = 3.0
 """Of processor time, for what takes a few hundredths of a second, and took hours."""
 LENGTH = 60_000
 UNITS = (" ", "\n", "a", "1", "'", '"', "\\", '\\"', "$$(", "$$([", "$$(a:", "(", "/*", "a-", "=", "\ud800")
-FRAMES = ("{}", "A = {}", "A = {}\x01", "A = 1{}x", 'A = "{}', "A{}= 1", "A = '{}")
+FRAMES = ("{}", "A = {}", "A = {}\x01", "A = 1{}x", 'A = "{}', "A{}= 1", "A = '{}", 'relTime("{}x")', 'absTime("{}x")',
+          'A = relTime("-{}x")', 'A = relTime("1{}+1{}:1{}")')
 
 
 def as_ad(text: str) -> object:
@@ -39,10 +40,23 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
+@pytest.mark.parametrize("text", ["1" * 5000 + ":00", "1" * 400 + ":00", "1" * 400, "9" * 20 + "+00:00:00", "1e400",
+                                  "1" * 5000 + "+00:00:00", "-" + "9" * 400 + "d"])
+@pytest.mark.parametrize("name", ["relTime", "absTime"])
+def test_times_that_are_none(name: str, text: str) -> None:
+    """It is no time, and no error of the program; one that was one was written so that nobody could read it again."""
+    with suppress(ClassAdSyntaxError):
+        read = ClassAd.from_bytes(f'A = {name}("{text}")\n'.encode())
+        assert ClassAd.from_bytes(read.to_bytes()) == read
+    for value in (f'{name}("{text}")', f'{name}(strcat("{text}", ""))'):
+        with suppress(ClassAdSyntaxError):
+            parse_expression(value).evaluate()
+
+
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("reader", READERS)
 def test_whatever_is_repeated(reader: str, unit: str) -> None:
     for frame in FRAMES:
-        text = frame.format(unit * (LENGTH // len(unit)))
+        text = frame.replace("{}", unit * (LENGTH // len(unit)))
         with at_most(MOST_S), suppress(BadReference, CannotExpand, ClassAdSyntaxError, UnbalancedQuote, ValueError):
             READERS[reader](text)

@@ -37,7 +37,6 @@ _NAMES: Final[Recent[bytes, tuple[str, str]]] = Recent(10_000)
 _NUMBER_LINES: Final[Recent[bytes, Entry]] = Recent(30_000)
 _QUOTED: Final[Recent[str, str]] = Recent(20_000)
 _LONG_LINES: Final[Recent[str, tuple[str, str, Any]]] = Recent(20_000)
-_STRING: Final = late(r'"((?:[^"\\]|\\(?!"\s*\Z).|\\(?="\s*\Z))*)"', "s")
 
 
 def read_wire(data: bytes) -> ClassAd:

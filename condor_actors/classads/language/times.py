@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _DIGIT: Final = late(r"\d", "a")
 _NUMBER: Final = late(r"\d+", "a")
 _ZONE: Final = late(r"(?<=.)([-+])(\d\d)(\d\d)\Z", "as")
+_BLANKS: Final = late(r"\s+", "a")
+MOST_SPAN_S: Final = 1e18
+"""A text says less: what is more is not written so that it is read again."""
 _RELATIVE: Final = late(
     r"\s*(-?)\s*(?:(\d*)\s*\+\s*|(\d*)\s*[dD]\s*)?"
     r"(?:(?:(\d*)\s*:\s*)?(?:(\d*)\s*:\s*)?(\d+|\d*\.\d+)?(?:\s*[sS])?"
@@ -157,15 +160,20 @@ def relative_from_text(text: str) -> RelativeTime | None:
     Returns:
         The span, None when the text is none.
     """
-    match = _RELATIVE.match(text)
+    match = _RELATIVE.match(_BLANKS.sub(" ", text))  # one blank at each place: of many it tries all ways to part them
     if match is None:
         return None
     sign, plus, letter, first, second, seconds, hours, minutes, rest = match.groups()
     days = plus or letter
     if first is not None and second is None:
         first, second = None, first
-    whole = int(days or 0) * 86400 + int(first or hours or 0) * 3600 + int(second or minutes or 0) * 60
-    span = whole + float(seconds or rest or 0)
+    try:
+        whole = int(days or 0) * 86400 + int(first or hours or 0) * 3600 + int(second or minutes or 0) * 60
+        span = whole + float(seconds or rest or 0)
+    except (OverflowError, ValueError):  # more digits than a number has
+        return None
+    if span >= MOST_SPAN_S:
+        return None
     return RelativeTime(-span if sign == "-" else span)
 
 

@@ -25,7 +25,7 @@ KEPT_LINES = 20
 SHOWN_CHARACTERS = 200
 
 _LINE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]{0,127})\s*=\s*(\S.*)")
-_SEPARATOR = re.compile(r"-\s*(?:(?!update\s*:)(\S+)\s*)?(?:update\s*:\s*(true|false))?\s*", re.IGNORECASE)
+_SEPARATOR = re.compile(r"-\s*+(?:(?!update\s*+:)(\S++)\s*+)?(?:update\s*+:\s*+(true|false))?\s*", re.IGNORECASE)
 
 
 @attrs.frozen(kw_only=True)

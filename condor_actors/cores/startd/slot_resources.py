@@ -216,7 +216,7 @@ def _recipe(type_id: int, text: str, custom: Mapping[str, Custom]) -> dict[str, 
     """Resource name to its part; what is not named is ``auto``."""
     spelling = {name.lower(): name for name in custom}
     every = dict.fromkeys(("cpus", "memory", "disk", "swap", *custom), _AUTO)
-    words = [word.strip() for word in re.split(r"[,\n]|\s+(?=[A-Za-z_]\w*\s*=)", text) if word.strip()]
+    words = [word.strip() for word in re.split(r"[,\n]|(?<!\s)\s+(?=[A-Za-z_]\w*\s*=)", text) if word.strip()]
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:

@@ -62,7 +62,7 @@ MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.dock
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x",
                  "riscv64": "riscv64"}
 FORM = "application/x-www-form-urlencoded"
-_CHALLENGE = re.compile(r'([A-Za-z]+)="([^"]*)"')
+_CHALLENGE = re.compile(r'(?<![A-Za-z])([A-Za-z]+)="([^"]*)"')
 _OVER = (429, 500, 502, 503, 504)
 
 

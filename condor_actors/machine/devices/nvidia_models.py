@@ -39,7 +39,7 @@ def capability_of(model: str) -> float | None:
 
 def memory_of(model: str) -> int | None:
     """The memory of a model, MiB: what its name says, else its family's; None: not known."""
-    said = re.search(r"(\d+)\s*GB\b", model)
+    said = re.search(r"(?<!\d)(\d+)\s*GB\b", model)
     if said is not None:
         return int(said[1]) * 1024
     return next((found for pattern, found in _MEMORY_MIB if re.search(pattern, model, re.IGNORECASE)), None)

@@ -66,7 +66,7 @@ FLAGS = (
     *SHARED,
 )
 AGAIN = 3
-_VERSION = re.compile(r"(\d+\.\d+\.\d+)")
+_VERSION = re.compile(r"(?<!\d)(\d+\.\d+\.\d+)")
 
 
 class _ScheddAwayError(Exception):

@@ -153,7 +153,7 @@ class PrintTable:
                 self.is_of_autoclusters = True
 
     def _sort(self, text: str) -> None:
-        expression = re.sub(r"\s+(ASCENDING|DESCENDING)$", "", text)
+        expression = re.sub(r"(?<!\s)\s+(ASCENDING|DESCENDING)$", "", text)
         self.order.append((Field.of(expression), text.endswith("DESCENDING")))
 
     def rows(self, ads: Iterable[ClassAd]) -> Iterator[str]:
