@@ -50,7 +50,7 @@ class Door:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = found[0]
-        made = socket.create_server(address[:2], family=family, backlog=MOST_STRANGERS)  # type: ignore[arg-type]
+        made = socket.create_server(address[:2], family=family, backlog=MOST_STRANGERS)
         made.setblocking(False)
         self._listening = made
 
