@@ -34,6 +34,7 @@ from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.own_files import replace_own
 from condor_actors.services.steady_time import SteadyClock, steady_timers
 from condor_actors.services.telemetry.audit import AuditLog
+from condor_actors.services.telemetry.logs import unwritable
 from condor_actors.services.telemetry.traces import SpanSender, span_sender
 from condor_actors.wire.admission import Admission
 from condor_actors.wire.authorization import Authorization
@@ -77,10 +78,14 @@ class RealWorld:
         """Open the UNIX socket, then the TLS port, then say where in ``$(RUN)/<name>.address``.
 
         Raises:
+            ConfigError: the folder cannot be made.
             OSError: a socket or port is taken, or the folder cannot be written.
         """
         folder = self.config.path("RUN")
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(self.config, "RUN", folder, error) from None
         if self.listens_locally:
             self.post.listen_unix(str(folder / f"{self.name}.sock"))
         if self.listens_publicly and self.post.tls is not None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     from inotify_simple import INotify
 
 FALLBACK_S = 0.5
@@ -21,12 +25,12 @@ class GrowingFile:
         is_watched: False: the kernel is asked when `wait` is called first, which then returns at once.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: it cannot be opened, or is no file: what a device or a FIFO says has no end.
     """
 
     def __init__(self, path: str, *, is_watched: bool = True) -> None:
         self._path = path
-        self._file = open(path, "rb")  # noqa: SIM115 (closed by close)
+        self._file = _opened(path)
         self._notify = _watch(path) if is_watched else None
         self._is_watched = is_watched
 
@@ -45,7 +49,7 @@ class GrowingFile:
 
     def read(self) -> bytes:
         """What was appended since the last read; begins again when the file was made shorter or replaced."""
-        data = self._file.read()
+        data = self._more()
         if data:
             return data
         try:
@@ -57,12 +61,18 @@ class GrowingFile:
             if self._notify is not None:  # it watches the file that was there; watched first, then read
                 _watch_file(self._notify, self._path)
             self._file.close()
-            self._file = open(self._path, "rb")  # noqa: SIM115
-            return self._file.read()
+            self._file = _opened(self._path)
+            return self._more()
         if here.st_size < self._file.tell():
             self._file.seek(0)
-            return self._file.read()
+            return self._more()
         return b""
+
+    def _more(self) -> bytes:
+        try:
+            return self._file.read()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from None
 
     def wait(self, deadline_s: float | None) -> bool:
         """Wait until the file may have grown.
@@ -93,6 +103,19 @@ class GrowingFile:
         """Take what the kernel has told so far; who waits for the descriptor calls it before `read`."""
         if self._notify is not None:
             self._notify.read(timeout=0)
+
+
+def _opened(path: str) -> BinaryIO:
+    """The file; one that is no file would keep its reader until something writes to it, or feed it without end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    kind = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(kind) and os.path.realpath(path) != os.devnull:
+        os.close(descriptor)
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        what = "a FIFO" if stat.S_ISFIFO(kind) else "a device"
+        raise OSError(errno.EINVAL, f"it is {what}, and an event log is a file", path)
+    return open(descriptor, "rb")
 
 
 def _watch(path: str) -> INotify | None:

@@ -34,7 +34,7 @@ from twisted.logger import (
 from twisted.python.logfile import LogFile
 from zope.interface import implementer, provider
 
-from condor_actors.config import Config
+from condor_actors.config import Config, ConfigError
 from condor_actors.own_files import open_own
 from condor_actors.services.telemetry.event_text import text_of
 from condor_actors.services.telemetry.journal import JournalLog
@@ -275,6 +275,14 @@ def _critical(event: LogEvent) -> None:
         sys.stderr.write(f"{eventAsText(event, includeSystem=False, includeTimestamp=False)}\n")
 
 
+def unwritable(config: Config, name: str, folder: Path, error: OSError) -> ConfigError:
+    """The error of a setting whose folder cannot be made or written; LOCAL_DIR's where that alone says where it is."""
+    if not config.where(name)[1] and config.where("LOCAL_DIR")[1]:
+        name = "LOCAL_DIR"
+    return config.unusable(name, f"{folder} cannot be made or written: {error.strerror}",
+                           "a folder that its daemons may make and write to")
+
+
 def start_logging(config: Config, daemon: str, *, suffix: str = "", into: int | None = None,
                   later: Callable[[float, Callable[[], None]], Any] | None = None) -> Callable[[], None]:
     """Send what is logged in this process to its file.
@@ -290,15 +298,18 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "", into: int | 
         A function that ends it.
 
     Raises:
-        OSError: the folder cannot be made or written.
+        ConfigError: the folder cannot be made or written.
     """
     subsystem = daemon.upper().replace("-", "_")
     own = config.text(f"{subsystem}_LOG")
     path = Path(own) if own else config.path("LOG") / log_name(daemon)
     form = as_json if config.text("LOG_FORMAT") == "json" else Lines()
     max_bytes = config.size(f"MAX_{subsystem}_LOG") or None
-    file: RotatingLog | GivenLog = GivenLog(into, form) if into is not None else RotatingLog(
-        path.with_name(path.name + suffix), max_bytes, config.integer(f"MAX_NUM_{subsystem}_LOG"), form)
+    try:
+        file: RotatingLog | GivenLog = GivenLog(into, form) if into is not None else RotatingLog(
+            path.with_name(path.name + suffix), max_bytes, config.integer(f"MAX_NUM_{subsystem}_LOG"), form)
+    except OSError as error:
+        raise unwritable(config, f"{subsystem}_LOG" if own else "LOG", path.parent, error) from None
     log = Both(file, JournalLog(daemon)) if config.boolean("LOG_TO_JOURNAL") else file
     everything = config.is_debugged(subsystem)
     bursts = None if everything else Bursts(log, later or _by_reactor)

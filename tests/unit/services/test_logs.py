@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 from twisted.logger import Logger, LogLevel, globalLogPublisher
 
-from condor_actors.config import Config, load_config
+from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.effects import Note, job_note
 from condor_actors.services.telemetry.logs import BURST, RotatingLog, log_name, start_logging
 
@@ -159,3 +159,16 @@ print(globalLogBeginner._temporaryObserver)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == "before\nthe end\n"
     assert done.stdout == "None\n"  # nothing remembers events, or asks a filter about each
+
+
+@pytest.mark.parametrize(("text", "name"), [("LOG = {}", "LOG"), ("LOCAL_DIR = {}", "LOCAL_DIR"),
+                                            ("SCHEDD_LOG = {}/ScheddLog", "SCHEDD_LOG")])
+def test_a_folder_that_cannot_be_one_is_named_with_its_line(tmp_path: Path, text: str, name: str) -> None:
+    taken, source = tmp_path / "file", tmp_path / "config"
+    taken.touch()
+    source.write_text(f"# first\n{text.format(taken)}\n")
+    settings = load_config(environ={"CONDOR_CONFIG": str(source)}, subsystem="SCHEDD")
+    with pytest.raises(ConfigError) as caught:
+        start_logging(settings, "schedd")
+    assert f"{source}, line 2: {name}: {taken}" in str(caught.value)
+    assert "expected a folder that its daemons may make and write to" in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import subprocess
 import sys
@@ -155,3 +156,16 @@ def test_waiting_for_events_of_a_kind(tmp_path: Path) -> None:
     done = wait(log, "-event-id:2", "6", "-status")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "1.0.0 submitted\n1.0.0 event 6 found\n1.1.0 event 6 found\nGot 2 events of id 6\n"
+
+
+@pytest.mark.parametrize("words", [(), ("-wait", "60")])
+@pytest.mark.parametrize(("kind", "said"), [("folder", "Is a directory"), ("fifo", "it is a FIFO"),
+                                            ("device", "it is a device")])
+def test_what_is_no_file_is_no_event_log(tmp_path: Path, kind: str, said: str, words: tuple[str, ...]) -> None:
+    """It was waited for, or read, without end, whatever ``-wait`` said."""
+    log = tmp_path / kind
+    {"folder": log.mkdir, "fifo": lambda: os.mkfifo(log), "device": lambda: log.symlink_to("/dev/zero")}[kind]()
+    done = subprocess.run([sys.executable, "-m", "condor_actors.tools.jobs.wait", *words, str(log)],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"Couldn't open {log}: {said}" in done.stderr + done.stdout
