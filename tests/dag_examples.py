@@ -59,11 +59,16 @@ DAGMAN_USER_LOG_SCAN_INTERVAL = 1
 """
 AT_ONCE = (DIFFERS, "condor_submit_dag tells the mistake and submits nothing; HTCondor's tells it in dagman.out")
 JOURNAL = (DIFFERS, "condor_dagman goes on from its journal; HTCondor's from the event log, which it looks at or makes")
+WORDS = (DIFFERS, "it looks for other words of HTCondor's in dagman.out; what happens is what it expects")
 KNOWN = {
     "abnormal_term_recovery_retries": JOURNAL, "large_dag": JOURNAL, "pegasus_recovery": JOURNAL,
     "recovery_event_check": JOURNAL, "recovery_preskip": JOURNAL, "rescue_recov": JOURNAL, "retry_recovery": JOURNAL,
     "cycle-A": AT_ONCE, "final-H": AT_ONCE, "node_name_illegal_chars": AT_ONCE, "reject": AT_ONCE,
     "splice_connect-D": AT_ONCE, "splice_connect-E": AT_ONCE, "splice_connect-F": AT_ONCE,
+    "jobstate_log": (DIFFERS, "a job that is removed as it runs has no event of its eviction before that of its removal"),
+    "submit_glob-B": WORDS, "subdag_multi_prohibit-B": WORDS, "subdag_multi_prohibit-C": WORDS,
+    "global_event_log-A": (DIFFERS, "it asks for a pool with EVENT_LOG"),
+    "condor_restart": (DIFFERS, "condor_restart leaves jobs running, and the example waits for their end"),
     "classad": (DIFFERS, "the DAG's job has more attributes DAG_* than HTCondor's, and the example allows no others"),
     "retry": (DIFFERS, "its rescue file is a DAG without nodes, which is refused"),
     "latemat": (DIFFERS, "max_materialize is not obeyed: all jobs of a node go into the queue at once"),

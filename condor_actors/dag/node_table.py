@@ -120,7 +120,8 @@ def _over(run: RunState, node: int, status: int) -> None:
     if definition.abort_on is not None and definition.abort_on[0] == status and run.abort is None:
         answer = definition.abort_on[1]
         run.abort = (node, status if answer is None else answer)
-    is_alone = run.abort is not None and run.abort[0] == node and run.state(node) is not NodeState.POST
+    is_alone = (run.abort is not None and run.abort[0] == node  # of scripts, what follows comes first
+                and run.state(node) not in (NodeState.PRE, NodeState.POST))
     if status == 0:
         _end(run, node, NodeState.DONE, is_alone=is_alone)
         return

@@ -43,15 +43,13 @@ def _numbers(names: Iterable[str], primary: str, *, several: bool) -> list[int]:
     return found
 
 
-def rescue_text(run: RunState, now_s: float, *, resets_retries: bool, author: str = "",
-                saves: str = "") -> str:
+def rescue_text(run: RunState, now_s: float, *, resets_retries: bool, saves: str = "") -> str:
     """The text of a rescue file, or of a save file.
 
     Args:
         run: the nodes as they stand.
         now_s: the time.
         resets_retries: whether a node that goes on has all its retries again.
-        author: a line that says whose it is; a run that writes a rescue file again finds its own by it.
         saves: it is the save file of this node.
     """
     dag = run.dag
@@ -81,7 +79,7 @@ def rescue_text(run: RunState, now_s: float, *, resets_retries: bool, author: st
             unless = "" if node.unless_exit is None else f" UNLESS-EXIT {node.unless_exit}"
             lines += [f"# {used} of {node.retries} retries already performed; {node.retries - used} remaining",
                       f"RETRY {node.name} {node.retries - used}{unless}"]
-    return "\n".join([*lines, *([author] if author else [])]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _is_satisfied(run: RunState, number: int) -> bool:

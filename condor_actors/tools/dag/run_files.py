@@ -61,6 +61,7 @@ class RunFiles:
         self._out = out
         self._nodes_log = nodes_log
         self._drawings = 0
+        self._rescue = ""  # the rescue file of this run
         self._states = StateLog(dag, dag.jobstate_log, os.getcwd())
 
     def say(self, lines: Sequence[str]) -> None:
@@ -138,13 +139,12 @@ class RunFiles:
         """Write the rescue file of this run, again if it has one; its path, empty: there is to be none."""
         if not ending.most_rescues:
             return ""
-        author = f"#   by job {ending.dag_id} that began at {ending.began_s:.6f}"
-        newest = newest_rescue(self._files.beside(), self._files.primary, ending.most_rescues,
-                               several=self._files.several)
-        is_own = newest > 0 and author in read_text(self._files.rescue(newest)).splitlines()
-        rescue = self._files.rescue(newest if is_own else min(ending.most_rescues, 1 + newest))
-        replace_file(rescue, [rescue_text(run.nodes, now_s, resets_retries=ending.resets_retries, author=author)])
-        return rescue
+        if not self._rescue:
+            newest = newest_rescue(self._files.beside(), self._files.primary, ending.most_rescues,
+                                   several=self._files.several)
+            self._rescue = self._files.rescue(min(ending.most_rescues, 1 + newest))
+        replace_file(self._rescue, [rescue_text(run.nodes, now_s, resets_retries=ending.resets_retries)])
+        return self._rescue
 
 
 def stamped(text: str, now_s: float) -> str:

@@ -279,10 +279,9 @@ def test_what_is_reported() -> None:
                    form=1, graph=True)
     assert '"jobs":3' in said
     assert '"graph_height":2' in said
-    text = rescue_text(run.run.nodes, 0.0, resets_retries=False, author="#   whose")
+    text = rescue_text(run.run.nodes, 0.0, resets_retries=False)
     assert text.splitlines()[:3] == ["# Rescue DAG file, created after running", "#   the x.dag DAG file",
                                      "# Created 1/1/1970 00:00:00 UTC"]
-    assert text.endswith("\n#   whose\n")
     assert "# 1 of 2 retries already performed; 1 remaining\nRETRY A 1\n" in text
     assert run.run.nodes.state(1) is NodeState.WAITING
 
@@ -350,6 +349,12 @@ def test_what_was_ready_when_the_final_node_began_is_not_ready_in_the_end() -> N
     text = status_of(run, 0)
     assert "NodesReady = 0;\n  NodesUnready = 1;" in text
     assert 'Node = "B";\n  NodeStatus = 0;' in text
+
+
+def test_a_script_that_ends_the_dag_leaves_no_hope_for_those_behind_it() -> None:
+    run = Run(CHAIN + "SCRIPT PRE A a\nABORT-DAG-ON A 5\n")
+    run.tell(PreEnded(0, 5))
+    assert run.states() == "FAILED FUTILE"
 
 
 def test_why_scripts_made_a_node_fail() -> None:
