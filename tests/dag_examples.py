@@ -65,7 +65,7 @@ KNOWN = {
     "recovery_event_check": JOURNAL, "recovery_preskip": JOURNAL, "rescue_recov": JOURNAL, "retry_recovery": JOURNAL,
     "cycle-A": AT_ONCE, "final-H": AT_ONCE, "node_name_illegal_chars": AT_ONCE, "reject": AT_ONCE,
     "splice_connect-D": AT_ONCE, "splice_connect-E": AT_ONCE, "splice_connect-F": AT_ONCE,
-    "jobstate_log": (DIFFERS, "a job that is removed as it runs has no event of its eviction before that of its removal"),
+    "jobstate_log": (DIFFERS, "a running job that is removed has no event of an eviction before that of its removal"),
     "submit_glob-B": WORDS, "subdag_multi_prohibit-B": WORDS, "subdag_multi_prohibit-C": WORDS,
     "global_event_log-A": (DIFFERS, "it asks for a pool with EVENT_LOG"),
     "condor_restart": (DIFFERS, "condor_restart leaves jobs running, and the example waits for their end"),
