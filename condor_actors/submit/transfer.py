@@ -13,8 +13,10 @@ from condor_actors.submit.urls import check_urls
 
 SHOULD = {"yes": "YES", "true": "YES", "always": "YES", "no": "NO", "false": "NO", "never": "NO",
           "if_needed": "IF_NEEDED", "automatic": "IF_NEEDED"}  # fmt: skip
-_TRAVELLING = (("preserve_relative_paths", "PreserveRelativePaths"), ("output_directory", "OutputDirectory"),
-               ("manifest", "ManifestDesired"), ("manifest_dir", "ManifestDir"), ("starter_log", "JobStarterLog"))
+_TRAVELLING = (("output_directory", "OutputDirectory"), ("manifest", "ManifestDesired"), ("manifest_dir", "ManifestDir"),
+               ("starter_log", "JobStarterLog"))
+"""Commands that have a job's files transferred."""
+_UNSPOOLED = (*_TRAVELLING, ("preserve_relative_paths", "PreserveRelativePaths"))
 WHEN = {"on_exit": "ON_EXIT", "on_exit_or_evict": "ON_EXIT_OR_EVICT", "on_success": "ON_SUCCESS",
         "always": "ON_EXIT_OR_EVICT", "never": "NEVER"}  # fmt: skip
 
@@ -82,8 +84,9 @@ def _policy(context: BuildContext, inputs: bool, outputs: bool) -> tuple[str, st
     if travelling and should == "NO":
         raise SubmitError(f"{travelling[0]} concerns files that are transferred, but should_transfer_files is NO",
                           command=travelling[0], remedy="drop one of the two")
-    if travelling and context.spool:
-        raise SubmitError(f"{travelling[0]} has no effect on files that are spooled", command=travelling[0],
+    unspooled = [command for command, attribute in _UNSPOOLED if context.get(attribute) not in (None, False, "")]
+    if unspooled and context.spool:
+        raise SubmitError(f"{unspooled[0]} has no effect on files that are spooled", command=unspooled[0],
                           remedy="submit without -spool or -remote, or drop it")
     if travelling and not said:
         should = "YES"

@@ -370,6 +370,16 @@ def test_a_shared_disk_does_not_replace_the_plugin_for_a_url() -> None:
     assert requirements_hold(job, ClassAd({**near, "HasFileTransfer": False}), 0.0)
 
 
+def test_how_files_travel_does_not_say_that_they_do() -> None:
+    """Snakemake says preserve_relative_paths always: its programs were copied to machines that share its disk."""
+    for said, expected in (("", "IF_NEEDED"), ("should_transfer_files = NO\n", "NO"),
+                           ("should_transfer_files = YES\n", "YES")):
+        (job,) = jobs_of(f"{START}{said}preserve_relative_paths = true\nqueue\n", world())
+        assert job.get_str("ShouldTransferFiles") == expected
+    (job,) = jobs_of(f"{START}output_directory = there\nqueue\n", world())
+    assert job.get_str("ShouldTransferFiles") == "YES"
+
+
 def test_a_level_for_a_log_that_the_job_does_not_have() -> None:
     with pytest.raises(SubmitError, match="it has none") as caught:
         described(f"{START}starter_debug = D_FULLDEBUG\nqueue\n", world())
