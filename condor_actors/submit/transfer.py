@@ -13,8 +13,8 @@ from condor_actors.submit.urls import check_urls
 
 SHOULD = {"yes": "YES", "true": "YES", "always": "YES", "no": "NO", "false": "NO", "never": "NO",
           "if_needed": "IF_NEEDED", "automatic": "IF_NEEDED"}  # fmt: skip
-_TRAVELLING = (("output_directory", "OutputDirectory"), ("manifest", "ManifestDesired"), ("manifest_dir", "ManifestDir"),
-               ("starter_log", "JobStarterLog"))
+_TRAVELLING = (("output_directory", "OutputDirectory"), ("manifest", "ManifestDesired"),
+               ("manifest_dir", "ManifestDir"), ("starter_log", "JobStarterLog"))
 """Commands that have a job's files transferred."""
 _UNSPOOLED = (*_TRAVELLING, ("preserve_relative_paths", "PreserveRelativePaths"))
 WHEN = {"on_exit": "ON_EXIT", "on_exit_or_evict": "ON_EXIT_OR_EVICT", "on_success": "ON_SUCCESS",
