@@ -55,7 +55,8 @@ def test_times_that_are_none(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("expression", [
-    'int("{5000}")', 'real("{5000}")', 'stringListSum("{5000}")', 'versioncmp("{5000}", "1")', 'formatTime({300}, "%Y")',
+    'int("{5000}")', 'real("{5000}")', 'stringListSum("{5000}")', 'versioncmp("{5000}", "1")',
+    'formatTime({300}, "%Y")',
     'substr("a", {30})', "pow(10, {300})", "round(1e300)", "interval(1e300)", "absTime(1e300)", "relTime(1e300)",
     'splitTime(absTime("2020-01-01T00:00:00") + 1e18)', 'stringListAvg("1e308,1e308")', "quantize({15}, -1)",
     "-9223372036854775808 / -1", "-9223372036854775808 % -1", "1 << -9223372036854775808", "random(1e300)"])
