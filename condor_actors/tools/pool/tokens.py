@@ -151,7 +151,13 @@ def _fetch(given: Sequence[Given]) -> int:
 def _list(given: Sequence[Given]) -> int:
     no_words(given, "condor_token_list")
     values, config = values_of(given), load()
-    tokens, problems = own_tokens(config, Path(values["dir"]) if "dir" in values else None)
+    folder = Path(values["dir"]) if "dir" in values else None
+    try:
+        if folder is not None:
+            os.scandir(folder).close()
+    except OSError as error:
+        raise ToolError(f"ERROR: -dir {folder}: {error.strerror}; give a folder with tokens in it") from None
+    tokens, problems = own_tokens(config, folder)
     for place, token in tokens.items():
         try:
             claims = read_claims(parted(token)[0])
