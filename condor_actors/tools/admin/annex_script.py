@@ -99,16 +99,10 @@ fi
 "$python" -P -m condor_actors.tools.admin.pool join - --execute < "$token" || exit 1
 rm -f "$token"
 [ -z "$leaving" ] || exit 0
-"$python" -P -m condor_actors.services master &
+left=$((began + {stay_s} - $(date +%s)))
+timeout --foreground --preserve-status $((left > 0 ? left : 1)) "$python" -P -m condor_actors.services master &
 master=$!
-(
-    left=$((began + {stay_s} - $(date +%s)))
-    [ "$left" -le 0 ] || sleep "$left"
-    kill -TERM $$ 2>/dev/null
-) &
-clock=$!
 while kill -0 "$master" 2>/dev/null; do wait "$master"; status=$?; done
-kill "$clock" 2>/dev/null
 tail -n 200 "$place/log/MasterLog" "$place/log/StartdLog" "$place/log/StarterHostLog" 2>/dev/null
 exit "${{status:-0}}"
 """
