@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.harness.user_pool import UserPool, user_pool
 from tests.pool_fixture import PersonalPool, open_to_jobs, until
 
 
@@ -97,3 +98,38 @@ Queue
 def test_a_configuration_that_is_the_empty_device_counts_as_not_set(pool: PersonalPool) -> None:
     done = pool.tool("condor_config_val", "-config", environment={"CONDOR_CONFIG": "/dev/null"})
     assert "/dev/null" not in done.stderr
+
+
+def test_a_task_of_nextflow() -> None:
+    """It knows a task's job by the first word of -terse, and its state by the sixth column of condor_q -nobatch."""
+    with user_pool() as pool:  # whose disk the machine shares, as Nextflow expects it
+        follow_task(pool)
+
+
+def follow_task(pool: UserPool) -> None:
+    here = folder(pool, "task")
+    run = here / ".command.run"
+    run.write_text("#!/bin/bash\necho began\nwhile [ ! -e go ]; do sleep 0.2; done\necho ended > out.txt\n")
+    run.chmod(0o755)
+    (here / ".command.condor").write_text(
+        "log = .command.log\nout = .command.out\nerror = .command.err\nstream_out = true\nstream_error = true\n"
+        'executable = .command.run\ntransfer_executable = False\ntransfer_output_files=""\nuniverse = vanilla\n'
+        "request_memory = 100 MB\nrequest_disk = 1 GB\n"
+        "periodic_remove = (RemoteWallClockTime - CumulativeSuspensionTime) > 3600\nqueue\n\n")
+    job = pool.run("condor_submit", "-terse", ".command.condor", cwd=here).replace("-", " ").split()[0]
+
+    def states() -> dict[str, str]:
+        lines = pool.run("condor_q", "-nobatch").splitlines()
+        first = next(number for number, line in enumerate(lines) if line.startswith(" ID ")) + 1
+        rows = [line.split() for line in lines[first : lines.index("", first)]]
+        return {row[0]: row[5] for row in rows}
+
+    until(lambda: states().get(job) == "R", "it runs")
+    (here / "go").touch()
+    until(lambda: job not in states(), "it has ended")
+    assert (here / ".command.out").read_text() == "began\n"
+    assert (here / "out.txt").read_text() == "ended\n"
+    other = pool.run("condor_submit", "-terse", ".command.condor", "-append", "hold = true", cwd=here).split()[0]
+    assert states()[other] == "H"
+    pool.run("condor_rm", other)
+    until(lambda: other not in states(), "it is removed")
