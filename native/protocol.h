@@ -66,7 +66,7 @@ enum {
     OP_EXIT = 1002,        /* argument 0: status */
     OP_POLL = 1003,        /* pollfds in and out; argument 1: timeout in ns, -1 none; 2: signals that wait, a bit each */
     OP_EPOLL_WAIT = 1004,  /* descriptor, most events, timeout in ns, signals that wait; out: events */
-    OP_TEXT = 1005,        /* in: the content of a synthetic file; result: a new descriptor */
+    OP_TEXT = 1005,        /* in: the content of a synthetic file; argument 1: TEXT_..., what stands behind it; result: a new descriptor */
     OP_DESCRIBE = 1006,    /* out: the blob that describes all open files; argument 0: capacity */
     OP_ADOPT = 1007,       /* in: such a blob, after a restart; argument 0: how many processes come back, 0: one; of this
                             * one, 1: group, 2: session, 3: the group's number where it runs, 4: has executed, 5: parent */
@@ -101,6 +101,10 @@ enum {
     OP_SHARE = 1029,        /* handle, place in its file, bytes, SHARE_...; see struct shared_place */
     OP_REOPEN = 1040,       /* fd, flags of open: its file, opened again under /proc/self/fd; result: a new descriptor */
     OP_FILE_INFO = 1041,    /* fd, O_CLOEXEC or 0: what is said of it under /proc/self/fdinfo; result: a new descriptor */
+    OP_PROGRAM = 1042,      /* when this process began, in ticks since 1970, or 0: home knows, and bytes of the path, or 0: its name
+                             * alone; in: name, program's path, arguments, each with a zero behind it; no answer */
+    OP_MEMBERS = 1043,      /* MEMBER_..., pid; out: struct member_told and words, or a path */
+    OP_LISTING = 1044,      /* LISTING_..., O_CLOEXEC or 0; in: names for LISTING_GIVEN; result: a new descriptor */
     OP_GROUP = 1030,        /* GROUP_..., pid or 0: this process, group or 0: the process's, or this process's; 1: the
                              * pid is a child, not waited for; see shadow/groups.c */
     OP_PROCESS = 1034,          /* PROCESS_...; see shadow/family/process_files.c */
@@ -183,6 +187,25 @@ enum {
 struct process_told {
     int32_t virtual_pid, has_ended, wants_nonblocking, reserved;
 };
+
+enum { TEXT_MOUNTS = 1, TEXT_MOUNT_INFO = 2 /* what is mounted at home */ };
+
+/* What OP_MEMBERS is asked. */
+enum { MEMBER_TOLD = 1, MEMBER_DIRECTORY = 2 };
+
+enum { PROGRAM_NAME_BYTES = 16, MOST_PROGRAM_BYTES = 128 << 10 };
+
+struct member_told {
+    int32_t virtual_pid, parent, group, session, real_pid; /* 0: it does not run where the family does */
+    int32_t terminal, foreground; /* as the kernel numbers devices, 0: none; the group in it, -1: none */
+    uint32_t uid, gid, reserved;
+    int64_t began, began_at; /* in ticks since home was booted, and since 1970 */
+    char name[PROGRAM_NAME_BYTES];
+    uint32_t path_bytes, argument_bytes; /* of the words that follow */
+};
+
+/* Which names a directory under /proc has. Given ones have a letter in front, d, l or f, and a zero behind them. */
+enum { LISTING_GIVEN = 0, LISTING_MEMBERS = 1, LISTING_FILES = 2, LISTING_FILE_INFO = 3 };
 
 /* One that may have become another's child. */
 struct orphan {

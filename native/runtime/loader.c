@@ -7,6 +7,7 @@
 #include "runtime/remote/read_ahead.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/process.h"
+#include "runtime/proc/facts.h"
 #include "runtime/remote/remote.h"
 #include "text.h"
 #include "trap.h"
@@ -307,8 +308,8 @@ static long follow_scripts(struct thread *self, char *path, char **arguments, ch
     }
 }
 
-/* What /proc/self/exe says: where the file really is, with no link on the way. */
-static void name_program(struct thread *self, const char *path)
+/* What /proc/self/exe says: where the file really is, with no link on the way. NAME: as it was called, a script's own. */
+static void name_program(struct thread *self, const char *path, const char *name)
 {
     long fd = open_for_running(self, path);
     struct request request = {.call = OP_PATH_OF, .arguments = {fd}};
@@ -317,8 +318,7 @@ static void name_program(struct thread *self, const char *path)
     if (ask(self, &request, NULL, 0, &out, 1, NULL) < 0)
         memcpy(process.program, path, strlen(path) + 1);
     close_home(self, (int)fd);
-    const char *name = path;
-    for (const char *at = path; *at; at++)
+    for (const char *at = name; *at; at++)
         if (*at == '/')
             name = at + 1;
     memset(self->name, 0, sizeof self->name);
@@ -328,9 +328,9 @@ static void name_program(struct thread *self, const char *path)
 
 static struct image program GUARDED_BY(one_thread), interpreter GUARDED_BY(one_thread);
 
-static long load_words(struct thread *self, char *where, char **words, char **environment,
+static long load_words(struct thread *self, char *where, const char *name, char **words, char **environment,
                        unsigned long *entry, unsigned long *stack) REQUIRES(one_thread);
-static long load_words(struct thread *self, char *where, char **words, char **environment,
+static long load_words(struct thread *self, char *where, const char *name, char **words, char **environment,
                        unsigned long *entry, unsigned long *stack)
 {
     long failed;
@@ -340,13 +340,15 @@ static long load_words(struct thread *self, char *where, char **words, char **en
         failed = load_image(self, program.interpreter, &interpreter);
     if (failed)
         return failed;
-    name_program(self, where);
+    name_program(self, where, name);
     /* Programs at fixed places may count on what the kernel does with them: their break follows them. */
     lock(&memory_lock);
     process.break_low = process.break_now = program.base ? BREAK_START : program.high;
     unlock(&memory_lock);
     process.personality &= ~READ_IMPLIES_EXEC;
     failed = build_stack(&program, &interpreter, where, words, environment, stack);
+    if (!failed)
+        tell_program(self);
     *entry = program.interpreter[0] ? interpreter.entry : program.entry;
     return failed;
 }
@@ -368,7 +370,7 @@ long load_program(struct thread *self, const char *path, char **arguments, char 
     if (failed >= 0)
         failed = follow_scripts(self, where, words, words + count + MORE, count + MORE);
     if (failed >= 0)
-        failed = load_words(self, where, words, environment, entry, stack);
+        failed = load_words(self, where, path, words, environment, entry, stack);
     SYSTEM(__NR_munmap, memory, bytes);
     return failed;
 }

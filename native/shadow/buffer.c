@@ -4,6 +4,7 @@
  * a while keeps neither buffers nor the stack it used. */
 #include "session.h"
 
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -39,6 +40,7 @@ struct session *session_new(void)
         return NULL;
     s->most_files = MAX_FILES;
     s->bell = -1;
+    s->began = ticks_since_boot();
     pthread_mutex_init(&s->positions_lock, NULL);
     return s;
 }
@@ -48,6 +50,7 @@ void session_free(struct session *s)
     if (s->bell >= 0)
         close(s->bell);
     memory_leave(s);
+    free(s->program);
     munmap(s, sizeof *s);
 }
 

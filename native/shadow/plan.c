@@ -82,7 +82,7 @@ static bool still_beginning(const struct request *head)
     switch (head->call) {
     case __NR_read: case __NR_pread64: case __NR_lseek: case __NR_close: case __NR_getdents64: case __NR_ioctl:
     case __NR_fcntl: case __NR_getcwd: case __NR_statfs: case __NR_fstatfs: case __NR_uname:
-    case OP_FACTS: case OP_PATH_OF: case OP_TEXT: case OP_HELLO: case OP_TAKE: return true;
+    case OP_FACTS: case OP_PATH_OF: case OP_TEXT: case OP_PROGRAM: case OP_HELLO: case OP_TAKE: return true;
     default: return is_question(head);
     }
 }

@@ -208,12 +208,29 @@ static long serve_exit(struct work *w)
     return 0;
 }
 
+/* With job_root, where home has its files is no business of the program's. */
+static bool add_mounts(const struct work *w, int to)
+{
+    const bool mounts = ARGUMENT(1) == TEXT_MOUNTS;
+    char part[4096];
+    ssize_t got = 0;
+    if ((!mounts && ARGUMENT(1) != TEXT_MOUNT_INFO) || w->session->root->job_root)
+        return true;
+    const int from = open(mounts ? "/proc/self/mounts" : "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    while (from >= 0 && (got = read(from, part, sizeof part)) > 0)
+        if (write(to, part, (size_t)got) != got)
+            break;
+    if (from >= 0)
+        close(from);
+    return from >= 0 && got == 0;
+}
+
 static long serve_text(struct work *w)
 {
     int real = memfd_create("proc", MFD_CLOEXEC);
     if (real < 0)
         return -errno;
-    if (write(real, w->payload, w->head.size) != (ssize_t)w->head.size || lseek(real, 0, SEEK_SET) < 0 ||
+    if (write(real, w->payload, w->head.size) != (ssize_t)w->head.size || !add_mounts(w, real) || lseek(real, 0, SEEK_SET) < 0 ||
         fchmod(real, 0444) < 0) {
         close(real);
         return -EIO;
@@ -355,6 +372,9 @@ static long serve_operation(struct work *w)
     case OP_REAL_PID: return serve_real_pid(w);
     case OP_GROUP: return serve_group(w);
     case OP_PROCESS: return serve_process(w);
+    case OP_PROGRAM: return serve_program(w);
+    case OP_MEMBERS: return serve_members(w);
+    case OP_LISTING: return serve_listing(w);
     case OP_ORPHANS: return serve_orphans(w);
     case OP_SIGNALS: return serve_signals(w);
     case OP_TERMINAL_SIGNALS: return serve_terminal_signals(w);
@@ -382,11 +402,20 @@ static long serve_call(struct work *w, const struct call *call)
         return -EINVAL;
     if ((result = memory_before(w)))
         return result;
+    const bool has_file = call->arguments[0].kind == ARG_FD || call->arguments[0].kind == ARG_AT;
+    const struct file *of = has_file ? file_of(w->session, ARGUMENT(0)) : NULL;
+    const bool lists = of && is_listing(of);
+    if (lists && w->head.call == __NR_getdents64)
+        return listing_read(w, of);
+    if (lists && w->head.call == __NR_fchdir)
+        return -EACCES;
     const bool mapped = mapped_begin(w);
     if (call->flags & CALL_THERE)
         result = servers[w->head.call](w);
     else
         result = call->flags & CALL_NEW ? serve_new(w, call) : serve_general(w, call);
+    if (lists && !result && w->head.size && !w->payload[0])
+        listing_status(w);
     if (mapped)
         mapped_end(w, result);
     memory_after(w);

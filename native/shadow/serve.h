@@ -64,6 +64,11 @@ long serve_group(struct work *w);
 /* process_files.c */
 long serve_process(struct work *w);
 
+/* member_facts.c */
+long serve_program(struct work *w);
+long serve_members(struct work *w);
+long serve_listing(struct work *w);
+
 /* orphans.c */
 long serve_orphans(struct work *w);
 

@@ -114,7 +114,7 @@ static void cancel(struct session *s, uint16_t id)
 static bool may_be_silent(uint16_t call)
 {
     return call == __NR_write || call == __NR_pwrite64 || call == __NR_close || call == __NR_lseek ||
-           call == OP_TAKE || call == OP_PLAN_END;
+           call == OP_TAKE || call == OP_PLAN_END || call == OP_PROGRAM;
 }
 
 static void take_request(struct session *s, const struct request *head, uint8_t *payload)
@@ -289,6 +289,9 @@ static void close_channel(struct session *s)
 void serve_channel(struct session *s)
 {
     size_t wanted = sizeof(struct request);
+    pthread_mutex_lock(&table_lock);
+    s->thread_id = gettid();
+    pthread_mutex_unlock(&table_lock);
     idle_expect(s);
     while (!s->over && !s->heard_all) {
         if (!make_room(s, wanted))

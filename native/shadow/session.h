@@ -43,6 +43,7 @@ struct file {
     struct inotify *inotify; /* as is this */
     struct terminal *terminal; /* and this */
     struct process_file *process; /* and this */
+    struct posix_queue *queue;    /* and this */
     atomic_ullong signals;     /* of a descriptor of signals: which, a bit each */
     bool memory_known;       /* atomic: whether it is a file in memory; see memory_files.c */
     struct memory_account *memory; /* NULL: it is none */
@@ -55,7 +56,7 @@ enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, 
        FILE_RECORDS, /* no descriptor's: the session locks records by it, see records.c */
        FILE_INOTIFY,
        FILE_IPC, /* no descriptor's: semaphores, message queues and shared memory, in a checkpoint */
-       FILE_TERMINAL, FILE_SIGNALS, FILE_PROCESS };
+       FILE_TERMINAL, FILE_SIGNALS, FILE_PROCESS, FILE_QUEUE };
 
 struct entry {
     struct file *file;
@@ -169,6 +170,11 @@ struct session {
     struct session *next_member; /* guarded by the table's lock; of the root: the first helper */
     int virtual_pid;             /* as are all from here to the statistics, but the bell, which is its thread's to make */
     int bell;                    /* rings when something happens in the family; -1: it was never listened to */
+    char name[PROGRAM_NAME_BYTES];
+    char *program;               /* path and arguments of what it runs; NULL: not told */
+    uint32_t program_bytes, path_bytes;
+    int64_t began;               /* in ticks since home was booted */
+    int thread_id;               /* of this session's thread, whose directory is the process's */
     bool ending;                 /* its process has said that it ends */
     bool sibling;                /* another than its parent has started it */
     struct membership member;
@@ -249,6 +255,14 @@ struct membership *membership_of(struct session *root, int pid) REQUIRES(table_l
 void membership_ended(struct session *root, const struct membership *who) REQUIRES(table_lock);
 void membership_again(struct work *w);
 
+/* member_facts.c */
+int64_t ticks_since_boot(void);
+void program_copy(struct session *member, const struct session *s);
+bool is_listing(const struct file *file);
+long listing_read(struct work *w, const struct file *file);
+void listing_status(struct work *w);
+enum { IS_LISTING = 1 /* the end of a FILE_TEXT */ };
+
 /* process_files.c */
 struct process_file;
 void process_ends(struct session *s);
@@ -302,6 +316,10 @@ void records_forget(struct session *s);
 void ipc_leave(struct work *w);
 void ipc_process_ended(struct session *s);
 void ipc_end(struct session *root);
+
+/* posix_queues.c */
+void posix_queue_dropped(struct posix_queue *queue);
+void posix_queue_closed(struct session *s, const struct file *file);
 
 /* segments.c */
 void segments_left(struct session *s);

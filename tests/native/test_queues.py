@@ -1,4 +1,4 @@
-"""System V semaphores, queues and memory: what a program hears of them is the native thing, also when it is moved."""
+"""Semaphores, queues, memory of System V, POSIX queues: what a program hears is the native thing, also when moved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.native.conftest import Compile, finished, tool
 from tests.native.test_conformance import AWAY, NATIVE, run
 
 
-@pytest.mark.parametrize("program", ["queues", "segments"])
+@pytest.mark.parametrize("program", ["queues", "segments", "posix_queues"])
 @pytest.mark.parametrize(("rest_ms", "links", "pause_s"), [(2, 0, 0.0), (60, 8, 0.1), (30, 12, 0.02)])
 def test_what_a_program_hears_is_the_native_thing(
     program: str, rest_ms: int, links: int, pause_s: float, compiled: Compile, tmp_path: Path

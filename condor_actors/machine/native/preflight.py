@@ -19,7 +19,6 @@ __all__ = ["REFUSED", "Verdict", "examine"]
 
 REFUSED = {
     "connect": "a process that is not its own (ENETUNREACH, ECONNREFUSED)",
-    "mq_open": "message queues (ENOSYS)",
     **dict.fromkeys(("ptrace", "process_vm_readv"), "looking into other processes (EPERM)"),
     "fanotify_init": "watching whole file systems (EPERM)",
     "io_setup": "asynchronous kernel I/O (ENOSYS)",

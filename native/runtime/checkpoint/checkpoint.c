@@ -16,6 +16,7 @@
 #include "runtime/signals/pending.h"
 #include "runtime/remote/plan.h"
 #include "runtime/process/process.h"
+#include "runtime/proc/facts.h"
 #include "runtime/process/vfork.h"
 #include "runtime/memory/shared.h"
 #include "runtime/signals/stops.h"
@@ -50,6 +51,7 @@ long describe_files(struct thread *self)
     struct request request = {.call = OP_DESCRIBE, .arguments = {sizeof files}};
     struct vector out = {files, sizeof files};
     long size = ask(self, &request, NULL, 0, &out, 1, NULL);
+    note_beginning(self);
     size_t before = files_size;
     files_size = size < 0 ? 0 : (size_t)size;
     if (before > files_size) /* what was longer once is not to be in every image from now on */

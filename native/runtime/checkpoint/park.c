@@ -11,6 +11,13 @@ static volatile uint32_t signals_wanted ATOMIC; /* for the how many-th time; 0: 
 static volatile uint32_t signal_rounds ATOMIC;
 static volatile uint32_t signals_told ATOMIC; /* by how many threads */
 
+/* The child of a fork, which has one thread: another one of its parent's may have begun to park them all. */
+void forget_parking(void)
+{
+    checkpoint_phase += checkpoint_phase & 1;
+    parked_count = signals_wanted = signals_told = 0;
+}
+
 void save_thread(struct thread *self, struct ucontext *frame)
 {
     self->frame = frame;

@@ -18,7 +18,8 @@
 #include "runtime/process/identity.h"
 #include "runtime/kinship/kinship.h"
 #include "runtime/memory/memory.h"
-#include "runtime/process/own_proc.h"
+#include "runtime/proc/own_proc.h"
+#include "runtime/proc/facts.h"
 #include "park.h"
 #include "runtime/signals/pending.h"
 #include "runtime/remote/plan.h"
@@ -136,6 +137,7 @@ static void greet(struct thread *self, const struct revival *r)
     if (ask(self, &adopt, &blob, 1, NULL, 0, NULL) < 0)
         die(EXIT_CANNOT_START);
     tell_limits(self);
+    tell_program(self);
 }
 
 static void come_back(void *argument)

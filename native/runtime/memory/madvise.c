@@ -1,6 +1,6 @@
 /* Memory that came from an image, and giving memory up: see do_madvise. */
 #include "memory.h"
-#include "runtime/process/own_proc.h"
+#include "runtime/proc/own_proc.h"
 #include "runtime/text.h"
 #include "runtime/trap.h"
 #include "runtime/user.h"

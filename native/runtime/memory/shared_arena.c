@@ -18,9 +18,7 @@
 #include "runtime/text.h"
 
 #define MARKS_PLACE (ARENA_PLACE + ARENA_BYTES)
-#define MARKS_BYTES (ARENA_BYTES / PAGE * sizeof(uint64_t))
-#define OWN_PAGE (MARKS_PLACE + MARKS_BYTES)
-#define WHOLE_BYTES (ARENA_BYTES + MARKS_BYTES + PAGE)
+#define OWN_PAGE (MARKS_PLACE + ARENA_MARKS_BYTES)
 #define PLACE_BITS 4095l
 
 enum { READ_AT_ONCE = 64 /* pages */, GIVES_BACK = 9 /* MADV_REMOVE */ };
@@ -31,10 +29,10 @@ bool arena_make(void)
 {
     if (process.arena || !process.family)
         return process.arena;
-    long at = SYSTEM(__NR_mmap, ARENA_PLACE, WHOLE_BYTES, PROT_READ | PROT_WRITE,
+    long at = SYSTEM(__NR_mmap, ARENA_PLACE, ARENA_WHOLE_BYTES, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (at != (long)ARENA_PLACE && !is_error(at))
-        SYSTEM(__NR_munmap, at, WHOLE_BYTES);
+        SYSTEM(__NR_munmap, at, ARENA_WHOLE_BYTES);
     if (at == (long)ARENA_PLACE || at == -EEXIST) /* another thread was first */
         process.arena = true;
     return process.arena;

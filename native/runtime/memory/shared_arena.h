@@ -6,7 +6,9 @@
 
 #define ARENA_PLACE KERNEL_PLACES /* where no image covers it, and no exec or restart unmaps it */
 
-/* What a page is known by where the file has zeros, or has not got that far, and where it must be written whatever it is. */
+/* What a page is known by where the file has zeros, or has not got that far, and where it must be written whatever it is. */#define ARENA_MARKS_BYTES (ARENA_BYTES / PAGE * sizeof(uint64_t))
+#define ARENA_WHOLE_BYTES (ARENA_BYTES + ARENA_MARKS_BYTES + PAGE)
+
 enum { MARK_OF_ZEROS = 0, MARK_UNKNOWN = 1 };
 
 /* A piece of a file that is there. */

@@ -1,9 +1,10 @@
-/* A process beside the program that opens /proc/<pid>/maps and /proc/<pid>/pagemap for its members.
+/* A process beside the program that opens /proc/<pid>/maps and /proc/<pid>/pagemap for its members, and reads /proc/<pid>/stat.
  *
  * The lists that the first process opens before its filter closes are its own; a child gets copies of the descriptors
  * and could neither read its own memory's lists by them nor open others.  The broker was there before the filter.  It
- * opens them for whom the kernel names as the sender, and for nobody else; it does nothing besides, has nothing of the
- * program's in its memory, and ends with the last member.  It is nobody's child in the family.
+ * opens them for whom the kernel names as the sender, and for nobody else; what it reads of others anybody may.  It does
+ * nothing besides, has nothing of the program's in its memory, and ends with the last member.  It is nobody's child in the
+ * family.
  *
  * All members ask by copies of one socket, one at a time: a word that they share says who does.
  */
@@ -19,7 +20,8 @@
 #define CLOSE_RECEIVED 0x40000000 /* MSG_CMSG_CLOEXEC */
 #define NO_SIGNAL 0x4000
 enum { AF_LOCAL = 1, SEQPACKET = 5, CLOSE_ON_EXEC = 02000000, PASS_CREDENTIALS = 16, CREDENTIALS = 2, RIGHTS = 1,
-       CREDENTIAL_BYTES = 28, RIGHTS_BYTES = 20, WANTS_MAPS = 'm', WANTS_PAGES = 'p', BROKER_HOME = 3 };
+       CREDENTIAL_BYTES = 28, RIGHTS_BYTES = 20, WANTS_MAPS = 'm', WANTS_PAGES = 'p', WANTS_STATUS = 's', STATUS_BYTES_MOST = 1024,
+       BROKER_HOME = 3 };
 
 static volatile uint32_t *asking UNGUARDED("set before there is a second thread; the word is changed by atomic instructions");
 
@@ -47,9 +49,19 @@ static long open_list(int pid, int what)
     struct text text = {path, 0, sizeof path - 1};
     put(&text, "/proc/");
     put_number(&text, (unsigned long)pid, 10);
-    put(&text, what == WANTS_MAPS ? "/maps" : "/pagemap");
+    put(&text, what == WANTS_MAPS ? "/maps" : what == WANTS_PAGES ? "/pagemap" : "/stat");
     path[text.used] = 0;
     return SYSTEM(__NR_openat, AT_FDCWD, path, CLOSE_ON_EXEC);
+}
+
+/* Returns how much there is, 0: nothing. */
+static size_t read_status(int pid, char *to, size_t room)
+{
+    const long fd = pid > 0 ? open_list(pid, WANTS_STATUS) : -ESRCH;
+    const long got = fd < 0 ? 0 : SYSTEM(__NR_read, fd, to, room);
+    if (fd >= 0)
+        SYSTEM(__NR_close, fd);
+    return got > 0 ? (size_t)got : 0;
 }
 
 /* What it does until nobody is left to ask. */
@@ -59,8 +71,9 @@ static void serve(void)
     for (;;) {
         struct asked asked = {0};
         struct with_credentials who = {0};
-        struct vector part = {&asked, sizeof asked};
-        struct message message = {.parts = &part, .part_count = 1, .control = &who, .control_size = sizeof who};
+        char status[STATUS_BYTES_MOST];
+        struct vector part[2] = {{&asked, sizeof asked}, {status, 0}};
+        struct message message = {.parts = part, .part_count = 1, .control = &who, .control_size = sizeof who};
         long got = SYSTEM(__NR_recvmsg, BROKER_HOME, &message, CLOSE_RECEIVED);
         if (got == -EINTR)
             continue;
@@ -68,11 +81,14 @@ static void serve(void)
             die(0);
         bool known = message.control_size && who.length == CREDENTIAL_BYTES && who.level == SOL_SOCKET_LEVEL &&
                      who.kind == CREDENTIALS;
-        long fd = known ? open_list(who.pid, asked.what) : -EPERM;
+        const bool lists = known && (asked.what == WANTS_MAPS || asked.what == WANTS_PAGES);
+        long fd = lists ? open_list(who.pid, asked.what) : -EPERM;
+        if (known && asked.what == WANTS_STATUS)
+            part[1].size = read_status(asked.pid, status, sizeof status);
         struct with_rights rights = {RIGHTS_BYTES, SOL_SOCKET_LEVEL, RIGHTS, (int)fd, 0};
         asked.pid = who.pid;
-        asked.what = fd < 0 ? (int)fd : asked.what;
-        struct message answer = {.parts = &part, .part_count = 1, .control = fd < 0 ? NULL : &rights,
+        asked.what = fd < 0 && !part[1].size ? (int)fd : asked.what;
+        struct message answer = {.parts = part, .part_count = 2, .control = fd < 0 ? NULL : &rights,
                                  .control_size = fd < 0 ? 0 : sizeof rights};
         while (SYSTEM(__NR_sendmsg, BROKER_HOME, &answer, NO_SIGNAL) == -EINTR)
             ;
@@ -151,6 +167,25 @@ static void end_asking(void)
 {
     __atomic_store_n(asking, 0, __ATOMIC_SEQ_CST);
     SYSTEM(__NR_futex, asking, FUTEX_WAKE, 1);
+}
+
+/* What /proc/<REAL>/stat says here. Returns how much that is, 0: nothing. */
+long broker_status(int real, char *to, size_t room)
+{
+    struct asked asked = {WANTS_STATUS, real};
+    struct vector part[2] = {{&asked, sizeof asked}, {to, room}};
+    long got;
+    if (!asking)
+        return 0;
+    begin_asking();
+    while (SYSTEM(__NR_writev, BROKER_FD, part, 1) == -EINTR)
+        ;
+    do {
+        struct message message = {.parts = part, .part_count = 2};
+        got = SYSTEM(__NR_recvmsg, BROKER_FD, &message, 0);
+    } while (got == -EINTR || (got >= (long)sizeof asked && asked.pid != process.real_id)); /* else of one that has died since */
+    end_asking();
+    return asked.what == WANTS_STATUS && got > (long)sizeof asked ? got - (long)sizeof asked : 0;
 }
 
 /* The list becomes the descriptor AT. */

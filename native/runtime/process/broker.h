@@ -8,6 +8,7 @@ extern struct lock passed_fd_lock;
 void broker_start(void) REQUIRES(one_thread);
 volatile uint32_t *broker_keep(void);
 void broker_again(volatile uint32_t *kept) REQUIRES(one_thread);
+long broker_status(int real, char *to, size_t room);
 bool broker_lists(void) REQUIRES(passed_fd_lock);
 
 #endif

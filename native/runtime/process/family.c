@@ -7,6 +7,7 @@
  */
 #include "family.h"
 
+#include "runtime/checkpoint/park.h"
 #include "runtime/remote/read_ahead.h"
 #include "runtime/remote/control.h"
 #include "runtime/memory/dirty.h"
@@ -16,7 +17,7 @@
 #include "runtime/kinship/kinship.h"
 #include "lineage.h"
 #include "runtime/memory/memory.h"
-#include "own_proc.h"
+#include "runtime/proc/own_proc.h"
 #include "runtime/remote/plan.h"
 #include "process.h"
 #include "runtime/remote/secret.h"
@@ -355,6 +356,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     dirty_forget();
     forget_stop();
     forget_other_threads(self);
+    forget_parking();
     shared_become_member(birth->views_until);
     forget_timers();
     lock(&children_lock);

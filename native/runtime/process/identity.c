@@ -7,6 +7,7 @@
 #include "runtime/remote/plan.h"
 #include "runtime/kinship/kinship.h"
 #include "process.h"
+#include "runtime/proc/facts.h"
 #include "runtime/text.h"
 #include "runtime/trap.h"
 #include "runtime/user.h"
@@ -222,6 +223,7 @@ long do_prctl(struct trap *t)
             else if (!name[i])
                 break;
         memcpy(t->self->name, name, sizeof name);
+        tell_name(t->self);
         return 0;
     case GET_NAME: return copy_user((void *)t->a[1], t->self->name, 16) ? -EFAULT : 0;
     case GET_DEATH:

@@ -25,6 +25,7 @@ struct process {
     bool executed; /* it has replaced its program since it was born */
     bool forked; /* there are, or were, others that got a copy of it */
     int parent_real_id; /* changes, with the parent's number, under identity_lock */
+    int64_t began_at; /* in an image: when it began, in ticks since 1970; else 0 */
     bool reaps; /* orphans among its descendants become its children */
     char program[PATH_LIMIT]; /* absolute, for /proc/self/exe */
     uint64_t stack_low, stack_high;

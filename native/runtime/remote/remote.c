@@ -7,7 +7,7 @@
 #include "read_ahead.h"
 #include "invalidation.h"
 #include "runtime/ipc/terminals.h"
-#include "runtime/process/own_proc.h"
+#include "runtime/proc/own_proc.h"
 #include "plan.h"
 #include "runtime/process/process.h"
 #include "runtime/signals/signal_reads.h"
@@ -357,14 +357,11 @@ long do_openat(struct trap *t)
     long length = copy_path(path, (char *)t->a[1]);
     if (length < 0)
         return length;
-    const char *own = own_proc_name(path), *others = own ? NULL : member_proc_name(t->self, path);
-    if (others && !is_told_of_members(others))
-        return -ENOENT;
-    if (others)
-        own = others;
-    if (own) {
+    struct proc_path which;
+    if (find_proc_path(t->self, path, &which)) {
         plan_end(); /* a descriptor by another way */
-        long result = own_proc_open(t, own, (int)t->a[2]);
+        const bool link = ((int)t->a[2] & O_NOFOLLOW) && is_proc_link(&which);
+        long result = link ? -ELOOP : proc_open(t, &which, (int)t->a[2]);
         if (result != -ENOSYS)
             return result;
         t->a[1] = (unsigned long)t->self->scratch; /* rewritten: where it really is */
@@ -378,13 +375,11 @@ long do_readlinkat(struct trap *t)
     long length = copy_path(path, (char *)t->a[1]);
     if (length < 0)
         return length;
-    const char *own = own_proc_name(path);
-    if (!own && member_proc_name(t->self, path))
-        return -ENOENT;
-    if (!own)
+    struct proc_path which;
+    if (!find_proc_path(t->self, path, &which) || which.pid == PROC_ROOT)
         return remote(t, &calls[__NR_readlinkat]);
     char found[PATH_LIMIT];
-    long size = own_proc_link(t, own, found, sizeof found);
+    long size = proc_link(t, &which, found, sizeof found);
     if (size < 0)
         return size;
     if ((unsigned long)size > t->a[3])
@@ -403,9 +398,18 @@ static long stat_path(struct trap *t, int flags_argument)
         if (t->number == __NR_newfstatat && length == 1 && (t->a[3] & AT_EMPTY_PATH) &&
             status_ahead((int)t->a[0], (void *)t->a[2], &status))
             return status;
-        const char *own = own_proc_name(path);
-        if (own && !(t->a[flags_argument] & AT_SYMLINK_NOFOLLOW)) {
-            long fd = own_proc_open(t, own, O_PATH);
+        struct proc_path which;
+        const bool ours = find_proc_path(t->self, path, &which) && which.pid != PROC_ROOT;
+        const bool link = ours && (t->a[flags_argument] & AT_SYMLINK_NOFOLLOW) && is_proc_link(&which);
+        if (link && !which.is_link) {
+            char found[PATH_LIMIT];
+            const long size = proc_link(t, &which, found, sizeof found);
+            if (size < 0)
+                return size;
+            memcpy(path, "/proc/self/exe", sizeof "/proc/self/exe"); /* they all look the same */
+            t->a[1] = (unsigned long)path;
+        } else if (ours && !link) {
+            long fd = proc_open(t, &which, O_PATH);
             if (fd >= 0) {
                 t->a[0] = (unsigned long)fd;
                 t->a[1] = (unsigned long)"";
@@ -424,3 +428,25 @@ static long stat_path(struct trap *t, int flags_argument)
 
 long do_newfstatat(struct trap *t) { return stat_path(t, 3); }
 long do_statx(struct trap *t) { return stat_path(t, 2); }
+
+/* Asks the same of the program's own files: through a descriptor as well. */
+static long access_path(struct trap *t, long flags)
+{
+    char *path = (char *)t->self->scratch;
+    struct proc_path which;
+    const long length = copy_path(path, (char *)t->a[1]);
+    if (length < 0 || !find_proc_path(t->self, path, &which) || which.pid == PROC_ROOT)
+        return length < 0 ? length : remote(t, &calls[t->number]);
+    const long fd = proc_open(t, &which, O_PATH | O_CLOEXEC);
+    if (fd == -ENOSYS)
+        t->a[1] = (unsigned long)t->self->scratch;
+    if (fd < 0)
+        return fd == -ENOSYS ? remote(t, &calls[t->number]) : fd;
+    const unsigned mode = (unsigned)t->a[2] & (is_proc_directory(&which) ? ~1u : ~0u); /* the list of it is no directory at home */
+    const long result = call_home(t->self, __NR_faccessat2, fd, (long)"", mode, flags | AT_EMPTY_PATH, 0, 0);
+    close_home(t->self, (int)fd);
+    return result;
+}
+
+long do_faccessat(struct trap *t) { return access_path(t, 0); }
+long do_faccessat2(struct trap *t) { return access_path(t, (long)t->a[3] & ~AT_SYMLINK_NOFOLLOW); }

@@ -221,9 +221,12 @@ static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct
     struct inotify *in = d->kind == FILE_INOTIFY ? inotify_begin(s, &real) : NULL;
     if (d->kind == FILE_RECORDS)
         real = records_again(locked, d, content);
-    else if (d->kind != FILE_INOTIFY && d->kind != FILE_TERMINAL)
+    else if (d->kind != FILE_INOTIFY && d->kind != FILE_TERMINAL && d->kind != FILE_QUEUE)
         real = reopen(s, pairs, d, path, content);
-    struct file *file = d->kind == FILE_TERMINAL ? terminal_again(s, d, content) : real < 0 ? NULL : file_new(real, d->flags);
+    struct file *file = d->kind == FILE_TERMINAL ? terminal_again(s, d, content)
+                        : d->kind == FILE_QUEUE  ? posix_queue_file_again(s, (int)d->offset, d->flags)
+                        : real < 0               ? NULL
+                                                 : file_new(real, d->flags);
     if (!file) {
         if (in)
             inotify_end(in);

@@ -170,6 +170,7 @@ static ssize_t content_of(struct work *w, struct list *list, struct file *file, 
     case FILE_SOCKET: return socket_described(file, d, to, room, number_in, list);
     case FILE_EVENT: d->offset = fdinfo_value(file->real, "eventfd-count:", "%llx"); return 0;
     case FILE_SIGNALS: d->offset = (int64_t)file->signals; return 0;
+    case FILE_QUEUE: d->offset = file->queue->base.id; return 0;
     case FILE_PROCESS: d->offset = process_described(file); return 0;
     case FILE_EPOLL: return epoll_content(list, file, to, room);
     case FILE_INOTIFY: return watches_content(w, list, file->inotify, to, room);

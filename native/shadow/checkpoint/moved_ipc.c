@@ -5,12 +5,15 @@
  */
 #include "shadow/ipc/ipc.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { MOST_POSIX_ID = 1 << 30 };
+
 struct saved_head {
-    uint32_t sets, queues, segments, reserved;
+    uint32_t sets, queues, segments, posix;
 };
 
 struct saved_object {
@@ -44,6 +47,13 @@ struct saved_segment {
     int64_t attached, detached;
     int32_t creator, last;
     uint32_t file, gone; /* which of the described ones; whether it ends with its last attachment */
+};
+
+struct saved_posix { /* its name and its messages follow; who is to be told of the next */
+    struct saved_object base;
+    uint64_t most, largest, messages;
+    struct queue_notice notice;
+    uint64_t name_size;
 };
 
 struct writer {
@@ -99,6 +109,19 @@ static void describe_segment(struct writer *out, const struct segment *segment, 
     write_down(out, &saved, sizeof saved);
 }
 
+static void describe_posix(struct writer *out, const struct posix_queue *queue)
+{
+    const struct saved_posix saved = {.base = saved_object(&queue->base), .most = queue->most, .largest = queue->largest,
+                                      .messages = queue->count, .notice = queue->notice, .name_size = strlen(queue->name)};
+    write_down(out, &saved, sizeof saved);
+    write_down(out, queue->name, saved.name_size);
+    for (const struct message *message = queue->first; message; message = message->next) {
+        const struct saved_message one = {message->type, message->size};
+        write_down(out, &one, sizeof one);
+        write_down(out, message->text, message->size);
+    }
+}
+
 /* Tells of each file that is to be described. False: there is no room for all. */
 bool ipc_files(struct ipc *ipc, bool (*note)(void *list, struct file *file), void *list)
 {
@@ -116,8 +139,10 @@ ssize_t ipc_described(struct ipc *ipc, uint8_t *to, size_t room, int (*number)(v
 {
     struct writer out = {to, room, 0};
     pthread_mutex_lock(&ipc->lock);
-    const struct saved_head head = {(uint32_t)ipc_used(ipc, IPC_SETS), (uint32_t)ipc_used(ipc, IPC_QUEUES),
-                                    (uint32_t)ipc_used(ipc, IPC_SEGMENTS), 0};
+    struct saved_head head = {(uint32_t)ipc_used(ipc, IPC_SETS), (uint32_t)ipc_used(ipc, IPC_QUEUES),
+                              (uint32_t)ipc_used(ipc, IPC_SEGMENTS), 0};
+    for (const struct posix_queue *queue = ipc->posix; queue; queue = queue->next)
+        head.posix++;
     write_down(&out, &head, sizeof head);
     write_down(&out, ipc->sequences, sizeof ipc->sequences);
     for (int i = 0; i < MOST_OBJECTS; i++)
@@ -131,6 +156,8 @@ ssize_t ipc_described(struct ipc *ipc, uint8_t *to, size_t room, int (*number)(v
         if (segment)
             describe_segment(&out, segment, number(list, segment->file));
     }
+    for (const struct posix_queue *queue = ipc->posix; queue; queue = queue->next)
+        describe_posix(&out, queue);
     pthread_mutex_unlock(&ipc->lock);
     return out.used <= room ? (ssize_t)out.used : -EFBIG;
 }
@@ -255,6 +282,58 @@ static bool segment_again(struct ipc *ipc, struct reader *in, struct file **file
     return false;
 }
 
+/* An open file of the queue with that number, whose content comes later. NULL: errno. */
+struct file *posix_queue_file_again(struct session *s, int id, int flags)
+{
+    struct ipc *ipc = ipc_of(s);
+    errno = id < 0 || id >= MOST_POSIX_ID ? EPROTO : ENOMEM;
+    if (!ipc || id < 0 || id >= MOST_POSIX_ID)
+        return NULL;
+    pthread_mutex_lock(&ipc->lock);
+    struct posix_queue *queue = posix_queue_numbered(ipc, id);
+    if (!queue)
+        queue = posix_queue_new(ipc, "", id);
+    struct file *file = queue ? posix_queue_file(queue, flags & (O_ACCMODE | O_NONBLOCK)) : NULL;
+    pthread_mutex_unlock(&ipc->lock);
+    return file;
+}
+
+static bool posix_again(struct ipc *ipc, struct reader *in)
+{
+    struct saved_posix saved;
+    char name[NAME_MAX + 1] = {0};
+    if (!read_back(in, &saved, sizeof saved) || saved.name_size > NAME_MAX || !read_back(in, name, saved.name_size) ||
+        saved.base.id < 0 || saved.base.id >= MOST_POSIX_ID || !saved.most || saved.most > MAX_PAYLOAD || !saved.largest ||
+        saved.largest > MAX_PAYLOAD || saved.messages > saved.most)
+        return false;
+    struct posix_queue *queue = posix_queue_numbered(ipc, saved.base.id);
+    if (queue && queue->count)
+        return false;
+    if (!queue && !(queue = posix_queue_new(ipc, name, saved.base.id)))
+        return false;
+    char *fresh = strdup(name);
+    if (!fresh)
+        return false;
+    free(queue->name);
+    queue->name = fresh;
+    queue->base.mode = saved.base.mode & ALL_MODES;
+    queue->most = saved.most;
+    queue->largest = saved.largest;
+    queue->notice = saved.notice;
+    for (uint64_t i = 0; i < saved.messages; i++) {
+        struct saved_message one;
+        if (!read_back(in, &one, sizeof one) || one.type < 0 || one.size > saved.largest || one.size > in->left)
+            return false;
+        struct message *message = message_new(ipc, one.size);
+        if (!message)
+            return false;
+        message->type = one.type;
+        read_back(in, message->text, one.size);
+        posix_queue_add(queue, message);
+    }
+    return true;
+}
+
 /* Only of a family that has none yet, and by its first process. Returns 0 or -errno. */
 long ipc_filled(struct session *s, const uint8_t *content, size_t size, struct file **files, uint32_t count)
 {
@@ -275,6 +354,8 @@ long ipc_filled(struct session *s, const uint8_t *content, size_t size, struct f
         good = queue_again(ipc, &in);
     for (uint32_t i = 0; good && i < head.segments; i++)
         good = segment_again(ipc, &in, files, count);
+    for (uint32_t i = 0; good && i < head.posix; i++)
+        good = posix_again(ipc, &in);
     pthread_mutex_unlock(&ipc->lock);
     return good && !in.left ? 0 : -EPROTO;
 }

@@ -79,6 +79,7 @@ static struct session *copy_session(struct session *s, int channel)
         if ((member->handles[i] = s->handles[i]))
             file_keep(s->handles[i]);
     spans_copy(member, s);
+    program_copy(member, s);
     return member;
 }
 

@@ -46,8 +46,10 @@ long serve_read(struct work *w)
         return terminal_read(w, file, size);
     if (file->kind == FILE_SIGNALS)
         return -READS_SIGNALS;
-    if (file->kind == FILE_PROCESS)
+    if (file->kind == FILE_PROCESS || file->kind == FILE_QUEUE)
         return -EINVAL;
+    if (is_listing(file))
+        return -EISDIR;
     if (!is_ready(file, POLLIN))
         return would_wait(w, file, POLLIN);
     uint8_t *to = out_room(w, size);

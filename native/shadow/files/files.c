@@ -80,6 +80,8 @@ void file_drop(struct file *file)
             inotify_end(file->inotify);
         if (file->process)
             process_file_end(file->process);
+        if (file->queue)
+            posix_queue_dropped(file->queue);
         memory_end(file);
         free(file);
     }
@@ -125,6 +127,8 @@ long close_entry(struct session *s, int64_t descriptor)
         return -EBADF;
     s->entries[descriptor] = (struct entry){0};
     records_closed(s, file);
+    if (file->queue)
+        posix_queue_closed(s, file);
     file_drop(file);
     return 0;
 }

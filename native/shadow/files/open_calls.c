@@ -57,7 +57,7 @@ static bool put_facts(struct work *w, const struct file *file, int64_t first)
     int mode = file->flags & O_ACCMODE;
     uint8_t *to;
     _Static_assert(sizeof st == STATUS_BYTES, "struct stat is the kernel's");
-    if (!file->steady || (file->flags & (O_SYNC | O_DSYNC | O_DIRECT | O_PATH)) || fstat(file->real, &st) < 0)
+    if (!file->steady || is_listing(file) || (file->flags & (O_SYNC | O_DSYNC | O_DIRECT | O_PATH)) || fstat(file->real, &st) < 0)
         return true;
     if (!(to = out_room(w, sizeof st)))
         return false;

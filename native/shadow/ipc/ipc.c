@@ -240,6 +240,15 @@ void ipc_leave(struct work *w)
 
 /* ---- ends */
 
+static void line_left(struct ipc_object *o, const struct session *s)
+{
+    for (struct ipc_wait *wait = o->waits, *next; wait; wait = next) {
+        next = wait->next;
+        if (wait->session == s)
+            ipc_over(wait, -EINTR);
+    }
+}
+
 /* Of a process: its operations that ask for it are undone before anyone can have waited for it. */
 void ipc_process_ended(struct session *s)
 {
@@ -252,15 +261,16 @@ void ipc_process_ended(struct session *s)
     for (int kind = 0; kind < IPC_KINDS; kind++)
         for (int i = 0; i < MOST_OBJECTS; i++) {
             struct ipc_object *o = ipc->objects[kind][i];
-            struct ipc_wait *next = o ? o->waits : NULL;
-            for (struct ipc_wait *wait = next; (wait = next);) {
-                next = wait->next;
-                if (wait->session == s)
-                    ipc_over(wait, -EINTR);
-            }
+            if (o)
+                line_left(o, s);
             if (o && kind == IPC_SETS)
                 set_process_ended((struct semaphore_set *)o, s->virtual_pid);
         }
+    for (struct posix_queue *queue = ipc->posix; queue; queue = queue->next) {
+        line_left(&queue->base, s);
+        if (queue->notice.pid == s->virtual_pid)
+            queue->notice = (struct queue_notice){0};
+    }
     pthread_mutex_unlock(&ipc->lock);
 }
 
@@ -279,6 +289,8 @@ void ipc_end(struct session *root)
             else if (o)
                 segment_end(ipc, (struct segment *)o);
         }
+    while (ipc && ipc->posix)
+        posix_queue_end(ipc, ipc->posix);
     if (ipc)
         pthread_mutex_destroy(&ipc->lock);
     free(ipc);

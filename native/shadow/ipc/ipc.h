@@ -1,4 +1,4 @@
-/* System V semaphores, message queues and shared memory of a family.
+/* System V semaphores, message queues and shared memory of a family, and POSIX message queues.
  *
  * They are the family's own: its keys and numbers mean nothing to any kernel and to no other program, as do the addresses
  * of its sockets.  One lock guards all of a family's.
@@ -89,6 +89,25 @@ struct segment {
     int creator, last;
 };
 
+/* POSIX: whom to tell once, by which signal (0: by none), that a message has come to the empty queue. PID 0: nobody. */
+struct queue_notice {
+    int32_t pid, number;
+    int64_t value;
+};
+
+struct posix_queue {
+    struct ipc_object base; /* its number is the checkpoint's alone */
+    struct posix_queue *next;
+    struct ipc *ipc;
+    char *name;             /* "": it has none any more */
+    unsigned files;         /* open ones */
+    int event;
+    uint64_t shown;         /* what its event counter has */
+    uint64_t most, largest, count;
+    struct message *first;  /* the highest priority, which is the message's type, first */
+    struct queue_notice notice;
+};
+
 /* A request that stands in line. */
 struct ipc_wait {
     struct ipc_wait *next;
@@ -112,6 +131,8 @@ struct ipc {
     struct ipc_object *objects[IPC_KINDS][MOST_OBJECTS];
     uint16_t sequences[IPC_KINDS][MOST_OBJECTS];
     size_t semaphores, message_bytes, segment_bytes;
+    struct posix_queue *posix;
+    int next_posix;
 };
 
 /* ipc.c */
@@ -145,6 +166,13 @@ struct message *message_new(struct ipc *ipc, size_t size); /* NULL: there is no 
 void message_end(struct ipc *ipc, struct message *message);
 void queue_add(struct message_queue *queue, struct message *message);
 
+/* posix_queues.c */
+struct posix_queue *posix_queue_new(struct ipc *ipc, const char *name, int id);
+struct posix_queue *posix_queue_numbered(const struct ipc *ipc, int id);
+void posix_queue_add(struct posix_queue *queue, struct message *message);
+struct file *posix_queue_file(struct posix_queue *queue, int flags);
+void posix_queue_end(struct ipc *ipc, struct posix_queue *queue);
+
 /* segments.c */
 struct segment *segment_new(struct ipc *ipc, uint64_t size, struct file *file);
 struct segment *segment_fresh(struct ipc *ipc, uint64_t size, int creator);
@@ -154,6 +182,7 @@ void segment_end(struct ipc *ipc, struct segment *segment);
 /* moved_ipc.c */
 bool ipc_files(struct ipc *ipc, bool (*note)(void *list, struct file *file), void *list);
 ssize_t ipc_described(struct ipc *ipc, uint8_t *to, size_t room, int (*number)(void *list, struct file *file), void *list);
+struct file *posix_queue_file_again(struct session *s, int id, int flags);
 long ipc_filled(struct session *s, const uint8_t *content, size_t size, struct file **files, uint32_t count);
 
 #endif

@@ -14,6 +14,7 @@ from tests.native.fuzz.extremes import AT_HERE, EDGES, MODES, PATH, frame, prolo
 EXIT, PATH_OF, FILE_INFO = 1002, 1017, 1041
 IMAGE_BEGIN, IMAGE_END, HOLD, RELEASE, FORK, SHARE = 1008, 1009, 1011, 1012, 1013, 1029
 GATHER, PARKED, COMMONS, PART, PART_WRITTEN = range(1024, 1029)
+PROGRAM, MEMBERS_ASKED, LISTING = 1042, 1043, 1044
 GROUP, ADOPT, REAL_PID, ORPHANS, PROCESS = 1030, 1007, 1015, 1033, 1034
 FILE, NAME, WHO, ENDS = range(1, 5)
 OF, SESSION, FIND, SET, LEAD, REAL, MEMBERS, ENDED = range(1, 9)
@@ -115,10 +116,33 @@ def processes() -> bytes:
     )
 
 
+def seen() -> bytes:
+    """Return what a program asks of its family under /proc: what they run, where they are, which names there are."""
+    runs = frame(PROGRAM, (12345, 5), b"name".ljust(16, b"\0") + b"/bin\0one\0two\0") + frame(
+        PROGRAM, (), b"other".ljust(16, b"\0")
+    )
+    asks = b"".join(frame(MEMBERS_ASKED, (what, pid)) for what in (1, 2, 3) for pid in (2, 1, 4242, 0))
+    names = b"".join(
+        frame(LISTING, (which, 0), text)
+        for which in range(5)
+        for text in (b"", b"dtask\0fstat\0lexe\0", b"d/\0", b"no")
+    )
+    reads = b"".join(frame(217, (fd, size, size)) for fd in (15, 16, 17) for size in (4096, 10, 4096))
+    looks = (
+        frame(262, (15, 1, 144, 0x1000), b"\0")
+        + frame(332, (15, 1, 0x1000, 0x7FF, 256), b"\0")
+        + frame(READ, (15, 8, 8))
+        + frame(81, (15,))
+    )
+    born = frame(FORK, (0,)) + frame(MEMBERS_ASKED, (1, 77), slot=8) + frame(LISTING, (1, 0), slot=9)
+    texts = b"".join(frame(1005, (0, which), b"text") for which in range(3))
+    return runs + asks + names + reads + looks + texts + frame(PROGRAM, (1, 99), b"short") + taken() + born
+
+
 def seeds() -> dict[str, bytes]:
     """Return what a search should begin with, by name."""
     return {"family": taken(), "family with a helper": frame(FORK, (0,)) + taken() + taken(), "mapped": mapped(),
-            "moved": moved(), "groups": groups_of_a_program(), "processes": processes()}
+            "moved": moved(), "groups": groups_of_a_program(), "processes": processes(), "seen": seen()}
 
 
 def inputs() -> Iterator[tuple[str, bytes]]:
@@ -163,6 +187,12 @@ def inputs() -> Iterator[tuple[str, bytes]]:
         for what in range(ENDS + 2)
         for edge in EDGES
         for other in (2, edge)
+    ]
+    groups["seen"] = [
+        frame(call, (edge, other), bytes(40))
+        for call in (PROGRAM, MEMBERS_ASKED, LISTING)
+        for edge in EDGES
+        for other in (1, edge)
     ]
     groups["orphans"] = [frame(ORPHANS, (edge, other)) for edge in EDGES for other in (64, edge)]
     groups["many ended"] = [grouped(*((ENDED, pid, pid, 1, 9) for pid in range(1, 1100)), (MEMBERS, 0, 5)) + taken()]

@@ -21,6 +21,10 @@ KIND = 11
 OBJECT, USED, STEP = struct.Struct("<iiIIIIq"), struct.Struct("<qII"), 1 << 15
 QUEUE, MESSAGE, SEGMENT = struct.Struct("<qqQiiQ"), struct.Struct("<qQ"), struct.Struct("<QqqiiII")
 MOST_OBJECTS = 1024
+POSIX_OPEN, POSIX_UNLINK, POSIX_SEND, POSIX_RECEIVE, POSIX_NOTIFY, POSIX_ATTRIBUTES = 240, 241, 242, 243, 244, 245
+CLOSE, POSIX_KIND, POSIX, LIKE = 3, 15, struct.Struct("<QQQiiqQ"), struct.Struct("<8q")
+FIRST, POSIX_CREATE, NONBLOCKING = 15, 0o102, 0o4000
+"""The first descriptor that is free after the prologue, and flags of open."""
 
 
 def operated(*operations: tuple[int, int, int], of: int = 0, slot: int = 7, timeout_ns: int = -1) -> bytes:
@@ -69,6 +73,73 @@ def of_queues() -> bytes:
             + frame(DESCRIBE, (1 << 20,)) + received(77, slot=14) + sent(0, b"none"))  # fmt: skip
 
 
+def posted(text: bytes, priority: int = 0, slot: int = 7, of: int = FIRST, timeout_ns: int = 0) -> bytes:
+    return frame(POSIX_SEND, (of, priority, len(text), timeout_ns), text, slot)
+
+
+def fetched(slot: int = 7, of: int = FIRST, room: int = 64, timeout_ns: int = 0) -> bytes:
+    return frame(POSIX_RECEIVE, (of, 0, room, timeout_ns), slot=slot)
+
+
+def named(name: bytes, flags: int = POSIX_CREATE, like: tuple[int, ...] = (0, 2, 64)) -> bytes:
+    """Return a request to open the POSIX queue with NAME, or to make it LIKE that."""
+    attributes = LIKE.pack(*(*like, 0, 0, 0, 0, 0, 0, 0, 0)[:8]) if like else b""
+    return frame(POSIX_OPEN, (len(name) + 1, flags, 0o600, len(attributes)), name + b"\0" + attributes)
+
+
+def of_posix_queues() -> bytes:
+    """Return what makes POSIX queues, waits in each way, is told of messages, is saved, and ends."""
+    make = (
+        named(b"one")
+        + named(b"one", POSIX_CREATE | 0o200)
+        + named(b"one", 0, ())
+        + named(b"usual", like=())
+        + named(b"none", 2)
+    )
+    make += b"".join(named(name) for name in (b"", b"a/b", b"..", b"x" * 256)) + named(
+        b"large", like=(0, 1 << 30, 1 << 30)
+    )
+    event = [
+        struct.pack("<qii", 5, number, how).ljust(64, b"\0")
+        for how, number in ((0, 10), (1, 0), (2, 0), (9, 9), (0, 99))
+    ]
+    told = b"".join(frame(POSIX_NOTIFY, (FIRST, 64), one) for one in event) + frame(POSIX_NOTIFY, (FIRST, 0))
+    told += frame(POSIX_NOTIFY, (FIRST, 64), event[0]) + posted(b"told", 7) + frame(POSIX_NOTIFY, (FIRST, 64), event[0])
+    waits = (
+        posted(b"low")
+        + posted(b"full", slot=8)
+        + posted(b"later", slot=8, timeout_ns=-1)
+        + fetched()
+        + fetched()
+        + fetched()
+    )
+    waits += (
+        fetched(slot=9, timeout_ns=-1)
+        + posted(b"to who waits")
+        + fetched(slot=10, timeout_ns=1)
+        + fetched(slot=11, timeout_ns=-1)
+    )
+    how = [LIKE.pack(flags, 0, 0, 0, 0, 0, 0, 0) for flags in (NONBLOCKING, 1)]
+    like = b"".join(frame(POSIX_ATTRIBUTES, (FIRST, 64, 64), one) for one in how) + frame(
+        POSIX_ATTRIBUTES, (FIRST, 0, 64)
+    )
+    wrong = (
+        posted(bytes(65))
+        + posted(b"x", 40_000)
+        + posted(b"x", of=3)
+        + fetched(room=1)
+        + fetched(of=3)
+        + frame(0, (FIRST, 8, 8))
+    )
+    last = posted(b"saved", 3) + posted(b"too", 9) + frame(DESCRIBE, (1 << 20,)) + frame(POSIX_UNLINK, (4,), b"one\0")
+    ends = (
+        b"".join(frame(POSIX_UNLINK, (4,), name) for name in (b"one\0", b"a/b\0", b"none"))
+        + frame(CLOSE, (FIRST,))
+        + fetched()
+    )
+    return make + told + waits + frame(CANCEL, (11,)) + like + wrong + last + ends + frame(CLOSE, (FIRST + 1,))
+
+
 def of_segments() -> bytes:
     """Return what makes memory, attaches it, is told of it, is saved, lets go of it and removes it."""
     make = frame(SHMGET, (99, 5000, CREATE | 0o600)) + frame(SHMGET, (99, 5001, 0)) + frame(SHMGET, (0, 1, 0o600))
@@ -99,6 +170,25 @@ def a_queue(base: bytes, messages: tuple[tuple[int, bytes], ...] = ((1, b"one"),
 SETS = (a_set(an_object(0, 77)), a_set(an_object(3 * STEP + 1, 0), (0, 7, 9), ()))
 MEMORY = file(TEXT, content=b"what is in it")
 SEGMENTS = (an_object(0, 99) + SEGMENT.pack(13, 1, 1, 5, 6, 1, 0), an_object(1, 0) + SEGMENT.pack(13, 1, 1, 5, 6, 1, 1))
+
+
+def a_posix_queue(number: int = 4, name: bytes = b"one", messages: tuple[tuple[int, bytes], ...] = ((9,
+    b"first"), (0, b"")),
+                  head: tuple[int, ...] = ()) -> bytes:  # fmt: skip
+    texts = b"".join(MESSAGE.pack(kind, len(text)) + text for kind, text in messages)
+    return an_object(number, 0) + POSIX.pack(*(head or (4, 64, len(messages), 2, 10, 5, len(name)))) + name + texts
+
+
+def posix_brought(*queues: bytes, number: int = 4) -> bytes:
+    """Return the request to have an open file of the POSIX queue with NUMBER again, and QUEUES."""
+    counts = struct.pack("<IIII", 0, 0, 0, len(queues)) + bytes(2 * 3 * MOST_OBJECTS)
+    return adopt(
+        description(
+            [file(POSIX_KIND, offset=number), file(KIND, content=counts + b"".join(queues))], entries=[(40, 0, 1)]
+        )
+    )
+
+
 QUEUES = (a_queue(an_object(0, 88)), a_queue(an_object(2, 0), ()))
 
 
@@ -121,6 +211,10 @@ def seeds() -> dict[str, bytes]:
     heard = received(0) + frame(SEMCTL, (0, 0, GETALL)) + frame(DESCRIBE, (1 << 20,))
     memory = brought(kept(segments=SEGMENTS)) + frame(SHMAT, (0, 0, 0)) + frame(SHMCTL, (1, STAT))
     return {"segments": prologue() + of_segments() + ended, "described segments": prologue() + memory + memory,
+            "posix queues": prologue() + of_posix_queues() + ended,
+            "described posix queues": prologue() + posix_brought(a_posix_queue(), a_posix_queue(5,
+                b"other")) + fetched(of=40) * 3
+            + frame(DESCRIBE, (1 << 20,)),
             "semaphores": prologue() + of_semaphores() + ended, "queues": prologue() + of_queues() + ended,
             "described queues": prologue() + brought(kept()) + heard + brought(kept())}  # fmt: skip
 
@@ -154,6 +248,22 @@ def hostile() -> Iterator[bytes]:
     yield brought(kept((a_set(an_object(0, 77), (-1, 40000)),)))
     for kind, text in ((0, b"none"), (-1, b"x"), (1, bytes(8193))):
         yield brought(kept(queues=(a_queue(an_object(0, 88), ((kind, text),)),)))
+    for numbers in changed((4, 64, 2, 2, 10, 5, 3), "QQQiiqQ"):
+        yield posix_brought(a_posix_queue(head=numbers)) + posted(b"x", of=40) + fetched(of=40) * 3
+    for number in EDGES:
+        yield posix_brought(a_posix_queue(number & 0x7FFFFFFF), number=number & 0x7FFFFFFF) + fetched(of=40)
+        yield (
+            named(b"edge", number, (number, number, number))
+            + posted(b"x", number, timeout_ns=number)
+            + fetched(room=number)
+        )
+    yield posix_brought(a_posix_queue(), a_posix_queue()) + posix_brought(
+        a_posix_queue(messages=((-1, b"x"), (0, bytes(65))))
+    )
+    yield (
+        b"".join(named(b"%d" % at, like=(0, 1, 1)) for at in range(MOST_OBJECTS + 1))
+        + named(b"more", like=(0, 9, 1 << 20)) * 4
+    )
     yield brought(kept(), [(3, 0, 0)])
     whole = description([kept()], entries=[])
     for end in range(len(whole) - 2 * ENTRY.size - 300, len(whole), 3):
