@@ -91,8 +91,15 @@ def late(text: AnyStr, flags: str = "") -> re.Pattern[AnyStr]:
 
 
 def encoded_programs(others: Sequence[str]) -> bytes:
-    """What `PROGRAMS` is to hold for the patterns of all modules that have been loaded, and for others."""
-    from re import _compiler, _parser  # type: ignore[attr-defined]
+    """What `PROGRAMS` is to hold for the patterns of all modules that have been loaded, and for others.
+
+    Nothing, where this Python's compiler has another form than is known here: patterns are compiled late then.
+    """
+    try:
+        from re import _compiler, _parser  # type: ignore[attr-defined]
+        _ = _compiler._code, _parser.parse
+    except (ImportError, AttributeError):
+        return b""
 
     table = {}
     modules = [vars(module) for module in sys.modules.values()]

@@ -76,6 +76,8 @@ def home_directories(mutation: Mutation) -> tuple[str, ...]:
         package = "classads"
     elif package == "native":
         return ("tests/native",)
+    elif package.endswith(".py"):  # a module that belongs to no package
+        return ("tests/unit",)
     homes = tuple(f"{kind}/{package}" for kind in ("tests/unit", "tests/property", "tests"))
     return (*homes, "tests/property") if package in SHARED_FLOORS else homes
 

@@ -71,3 +71,9 @@ def test_what_is_written_beside_the_bundle_has_the_patterns_of_the_commands() ->
     assert content.startswith(patterns._MARK)
     assert loader._ASSIGNMENT.text_.encode() in content  # type: ignore[attr-defined]
     assert b"rpmsave" in content  # the files that LOCAL_CONFIG_DIR leaves out by default
+
+
+def test_a_python_with_another_compiler_gets_no_programs(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(re._compiler, "_code")  # type: ignore[attr-defined]
+    written.write_bytes(encoded_programs([r"c(d)"]))
+    assert late(r"c(d)").fullmatch("cd")
