@@ -74,6 +74,7 @@ def test_what_is_written_beside_the_bundle_has_the_patterns_of_the_commands() ->
 
 
 def test_a_python_with_another_compiler_gets_no_programs(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(re._compiler, "_code")  # type: ignore[attr-defined]
-    written.write_bytes(encoded_programs([r"c(d)"]))
+    with monkeypatch.context() as without:
+        without.delattr(re._compiler, "_code")  # type: ignore[attr-defined]
+        written.write_bytes(encoded_programs([r"c(d)"]))
     assert late(r"c(d)").fullmatch("cd")
