@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.native.chain import Chain
-from tests.native.conftest import SOURCES, finished, tool
+from tests.native.conftest import SOURCES, Compile, finished, tool
 
 NEEDED = ("ps", "pgrep", "pstree", "top")
 
@@ -68,3 +68,7 @@ def test_what_others_have_for_themselves_is_refused(tmp_path: Path) -> None:
     assert said == dict.fromkeys(("environ", "maps", "fd", "fd/0", "fdinfo/0", "stat"), "Permission denied") | {
         "mem": "No such file or directory"
     }
+
+
+def test_who_is_killed_while_it_reads_keeps_nobody_waiting(compiled: Compile, tmp_path: Path) -> None:
+    assert finished(tool("run", "--", compiled("killed_readers"), "3000"), tmp_path)[:2] == (0, b"3000 of 3000\n")

@@ -6,7 +6,8 @@
  * nothing besides, has nothing of the program's in its memory, and ends with the last member.  It is nobody's child in the
  * family.
  *
- * All members ask by copies of one socket, one at a time: a word that they share says who does.
+ * All members ask by copies of one socket, one at a time: a word that they share says who does.  Of one that was killed
+ * meanwhile, and that nobody has waited for yet, only the broker can tell that it asks no more: it frees the word.
  */
 #include "broker.h"
 
@@ -20,7 +21,8 @@
 #define CLOSE_RECEIVED 0x40000000 /* MSG_CMSG_CLOEXEC */
 #define NO_SIGNAL 0x4000
 enum { AF_LOCAL = 1, SEQPACKET = 5, CLOSE_ON_EXEC = 02000000, PASS_CREDENTIALS = 16, CREDENTIALS = 2, RIGHTS = 1,
-       CREDENTIAL_BYTES = 28, RIGHTS_BYTES = 20, WANTS_MAPS = 'm', WANTS_PAGES = 'p', WANTS_STATUS = 's', STATUS_BYTES_MOST = 1024,
+       CREDENTIAL_BYTES = 28, RIGHTS_BYTES = 20, WANTS_MAPS = 'm', WANTS_PAGES = 'p', WANTS_STATUS = 's', WANTS_WORD = 'w',
+       STATUS_BYTES_MOST = 1024,
        BROKER_HOME = 3 };
 
 static volatile uint32_t *asking UNGUARDED("set before there is a second thread; the word is changed by atomic instructions");
@@ -64,9 +66,25 @@ static size_t read_status(int pid, char *to, size_t room)
     return got > 0 ? (size_t)got : 0;
 }
 
+static bool has_ended(int pid)
+{
+    char status[STATUS_BYTES_MOST];
+    size_t size = read_status(pid, status, sizeof status);
+    while (size && status[size - 1] != ')') /* of the program's name, which may have others */
+        size--;
+    return size && (status[size + 1] == 'Z' || status[size + 1] == 'X');
+}
+
+static void free_word(volatile uint32_t *word, int pid)
+{
+    uint32_t holder = (uint32_t)pid;
+    if (has_ended(pid) && __atomic_compare_exchange_n(word, &holder, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        SYSTEM(__NR_futex, word, FUTEX_WAKE, 1);
+}
+
 /* What it does until nobody is left to ask. */
-static void serve(void) __attribute__((noreturn));
-static void serve(void)
+static void serve(volatile uint32_t *word) __attribute__((noreturn));
+static void serve(volatile uint32_t *word)
 {
     for (;;) {
         struct asked asked = {0};
@@ -81,6 +99,10 @@ static void serve(void)
             die(0);
         bool known = message.control_size && who.length == CREDENTIAL_BYTES && who.level == SOL_SOCKET_LEVEL &&
                      who.kind == CREDENTIALS;
+        if (known && asked.what == WANTS_WORD) {
+            free_word(word, asked.pid);
+            continue;
+        }
         const bool lists = known && (asked.what == WANTS_MAPS || asked.what == WANTS_PAGES);
         long fd = lists ? open_list(who.pid, asked.what) : -EPERM;
         if (known && asked.what == WANTS_STATUS)
@@ -97,14 +119,14 @@ static void serve(void)
     }
 }
 
-static void become_broker(int end) __attribute__((noreturn));
-static void become_broker(int end)
+static void become_broker(int end, volatile uint32_t *word) __attribute__((noreturn));
+static void become_broker(int end, volatile uint32_t *word)
 {
     SYSTEM(__NR_dup3, end, BROKER_HOME, CLOSE_ON_EXEC);
     SYSTEM(__NR_close_range, 0, BROKER_HOME - 1, 0);
     SYSTEM(__NR_close_range, BROKER_HOME + 1, ~0u, 0);
     SYSTEM(__NR_munmap, LOWEST_PLACE, THREAD_PLACE - LOWEST_PLACE);
-    serve();
+    serve(word);
 }
 
 /* Before the filter closes. Without it, only the first process can be saved. */
@@ -122,7 +144,7 @@ void broker_start(void)
         long child = SYSTEM(__NR_clone, SIGCHLD, 0, 0, 0, 0);
         if (child == 0) {
             if (SYSTEM(__NR_clone, SIGCHLD, 0, 0, 0, 0) == 0)
-                become_broker(pair[1]);
+                become_broker(pair[1], (volatile uint32_t *)word);
             die(0);
         }
         if (child > 0) {
@@ -152,13 +174,19 @@ void broker_again(volatile uint32_t *kept)
 static void begin_asking(void)
 {
     const struct __kernel_timespec moment = {0, MILLISECOND_NS};
-    for (;;) {
+    for (uint32_t before = 0;;) {
         uint32_t other = 0;
         if (__atomic_compare_exchange_n(asking, &other, (uint32_t)process.real_id, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return;
         if (SYSTEM(__NR_kill, other, 0) == -ESRCH &&
             __atomic_compare_exchange_n(asking, &other, (uint32_t)process.real_id, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return;
+        if (other == before) {
+            struct asked asked = {WANTS_WORD, (int)other};
+            struct vector part = {&asked, sizeof asked};
+            SYSTEM(__NR_writev, BROKER_FD, &part, 1);
+        }
+        before = other;
         SYSTEM(__NR_futex, asking, FUTEX_WAIT, other, &moment);
     }
 }
