@@ -1,4 +1,4 @@
-"""Reading texts that people write: submit descriptions, lists of items, DAG files, configuration.
+"""Reading texts that people write, or have printed: submit descriptions, lists of items, DAG files, configuration.
 
 Theory: the name of such a file may lead anywhere.  What is read is bounded, a FIFO that nobody writes to keeps nobody
 waiting, and what is no text is said to be none, before a parser takes it for one.
@@ -24,7 +24,11 @@ import errno
 import os
 import stat
 
-__all__ = ["MOST_BYTES", "NotText", "open_written", "read_written", "text_problem", "written_text"]
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["MOST_BYTES", "NotText", "open_written", "printed_text", "read_written", "text_problem", "written_text"]
 
 MOST_BYTES = 256 << 20
 NO_WRITER_S = 5.0
@@ -65,6 +69,54 @@ def read_written(path: str, *, most_bytes: int = MOST_BYTES) -> str:
     finally:
         os.close(descriptor)
     return written_text(data, path)
+
+
+def printed_text(command: str | Sequence[str], *, most_bytes: int = MOST_BYTES, patience_s: float | None = None,
+                 environ: Mapping[str, str] | None = None) -> str:
+    """What a command prints, with its line ends as they are; it is ended when that is not taken.
+
+    Args:
+        command: for the shell, or words.
+        most_bytes: it may print no more.
+        patience_s: how long it may be silent; None: as long as it runs.
+        environ: its environment; None: ours.
+
+    Raises:
+        OSError: it cannot be run, fails, is silent for too long, or prints too much or what is no text.
+    """
+    import subprocess
+
+    with subprocess.Popen(command, shell=isinstance(command, str), stdout=subprocess.PIPE,
+                          stdin=None if isinstance(command, str) else subprocess.DEVNULL, env=environ) as running:
+        assert running.stdout is not None
+        try:
+            data = _printed(running.stdout.fileno(), most_bytes, patience_s)
+            running.wait(patience_s)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            running.kill()
+            raise error if isinstance(error, OSError) else _silent(patience_s) from None
+    if running.returncode:
+        raise OSError(0, f"the command failed with status {running.returncode}")
+    return written_text(data, command if isinstance(command, str) else command[0])
+
+
+def _printed(descriptor: int, most_bytes: int, patience_s: float | None) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        if not _wait(descriptor, patience_s):
+            raise _silent(patience_s)
+        piece = os.read(descriptor, PIECE_BYTES)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+        if size > most_bytes:
+            raise OSError(errno.EFBIG, f"the command prints more than {most_bytes:,} bytes")
+
+
+def _silent(patience_s: float | None) -> OSError:
+    return OSError(errno.ETIMEDOUT, f"the command printed nothing for {patience_s} s")
 
 
 def open_written(path: str) -> int:

@@ -24,7 +24,7 @@ from condor_actors.config.macros import MacroSet, Source
 from condor_actors.config.parameters import default_text
 from condor_actors.config.templates import template_statements
 from condor_actors.patterns import late
-from condor_actors.written_text import NotText, read_written
+from condor_actors.written_text import NotText, printed_text, read_written
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["find_root_file", "load_config", "own_home"]
 
 DEEPEST_INCLUDE: Final = 10
-MOST_FILE_BYTES: Final = 64 << 20
 """How many files may include one another; HTCondor stops there too."""
+MOST_FILE_BYTES: Final = 64 << 20
+SILENT_S: Final = 60.0
+"""How long a command may be silent whose output is included."""
 
 _ASSIGNMENT: Final = late(r"((?:[A-Za-z_]|\$\([^()]*\))(?:[\w.]|\$\([^()]*\))*)\s*(\+?=|:)\s*(.*)", "s")
 _INCLUDE: Final = late(
@@ -211,9 +213,19 @@ class Loader:
     def _read_folders(self, folders: str) -> None:
         excluded = late(self._value("LOCAL_CONFIG_DIR_EXCLUDE_REGEXP") or r"(?!)")
         for folder in _BETWEEN.split(folders):
-            if not folder or not os.path.isdir(folder):
+            if not folder:
                 continue
-            for name in sorted(os.listdir(folder)):
+            try:
+                names = sorted(os.listdir(folder))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                source = self.macros.find("LOCAL_CONFIG_DIR")
+                raise ConfigError(f"LOCAL_CONFIG_DIR: {folder} cannot be read: {error.strerror}",
+                                  file=source.source.file if source else None,
+                                  line=source.source.line if source else None, name="LOCAL_CONFIG_DIR", value=folder,
+                                  expected="a folder of configuration files") from None
+            for name in names:
                 path = os.path.join(folder, name)
                 if not excluded.search(name) and os.path.isfile(path):
                     self._read_file(path, 0)
@@ -356,30 +368,31 @@ class Loader:
                 return
             raise
         if cache:
-            with open(cache, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(output)
+            from pathlib import Path
+
+            from condor_actors.durable import write_whole
+
+            try:
+                write_whole(Path(cache), output.encode("utf-8", "surrogateescape"), 0o644)
+            except OSError as error:
+                raise ConfigError(f"cannot keep what {command} prints: {error.strerror}", file=line.file,
+                                  line=line.line, value=cache) from None
         self._read_text(output, cache or f"{command} |", depth + 1)
 
     def _output_of(self, command: str, line: LogicalLine | None) -> str:
         """What a program prints; any failure of it is an error of the configuration."""
         import shlex
-        import subprocess
 
-        place = {"file": line.file, "line": line.line} if line else {}
+        file, number = (line.file, line.line) if line else (None, None)
         try:
-            done = subprocess.run(
-                shlex.split(command),
-                stdout=subprocess.PIPE,
-                stdin=subprocess.DEVNULL,
-                timeout=60,
-                check=False,
-                env=dict(self._environ),
-            )
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            raise ConfigError(f"cannot run {command}: {error}", value=command, **place) from None  # type: ignore[arg-type]
-        if done.returncode != 0:
-            raise ConfigError(f"{command} failed with status {done.returncode}", value=command, **place)  # type: ignore[arg-type]
-        return done.stdout.decode("utf-8", "surrogateescape")
+            if not (words := shlex.split(command)):
+                raise ValueError("it names no command")
+            return printed_text(words, most_bytes=MOST_FILE_BYTES, patience_s=SILENT_S,
+                                environ=dict(self._environ))
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise ConfigError(f"cannot take what {command} prints: {why}", file=file, line=number,
+                              value=command) from None
 
     def _use(self, category: str, wanted: str, line: LogicalLine, depth: int) -> None:
         for name, arguments in _templates_of(self.macros.expand(wanted), line):

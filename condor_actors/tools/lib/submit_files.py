@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from condor_actors.tools.lib.command import ToolError
-from condor_actors.written_text import MOST_BYTES, read_written
+from condor_actors.written_text import MOST_BYTES, printed_text, read_written
 
 MOST_PRINTED_BYTES = MOST_BYTES
 
@@ -45,18 +45,7 @@ class LocalFiles:
         Raises:
             OSError: it fails.
         """
-
-        import subprocess
-
-        with subprocess.Popen(command, shell=True, stdout=subprocess.PIPE) as running:
-            assert running.stdout is not None
-            printed = running.stdout.read(MOST_PRINTED_BYTES + 1)
-            if len(printed) > MOST_PRINTED_BYTES:
-                running.kill()
-                raise OSError(0, f"the command prints more than {MOST_PRINTED_BYTES:,} bytes")
-        if running.returncode:
-            raise OSError(0, f"the command ended with status {running.returncode}")
-        return printed.decode("utf-8", "surrogateescape")
+        return printed_text(command, most_bytes=MOST_PRINTED_BYTES)
 
     def glob(self, pattern: str) -> Sequence[tuple[str, bool]]:
         """(path, is a folder) of what matches, sorted."""

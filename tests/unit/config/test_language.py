@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,26 @@ def test_include_of_what_a_program_prints(tmp_path: Path) -> None:
     assert read(tmp_path, text).text("C") == "8"
     assert "failed with status 1" in str(refusal(tmp_path, "include command : /bin/false\n"))
     assert read(tmp_path, "include ifexist command : /bin/false\nA = 1\n").text("A") == "1"
+
+
+@pytest.mark.parametrize(("command", "why"), [
+    ("yes", "prints more than"), ("sleep 1000", "printed nothing for"), ("/none", "No such file"),
+    ("sh -c 'exec >&-; sleep 1000'", "printed nothing for"), ("into /proc/none/cache : echo A = 1", "cannot keep"),
+    ("", "names no command"), ("'", "No closing quotation")])
+def test_a_command_whose_output_is_not_taken(
+        command: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condor_actors.config.loader.SILENT_S", 0.5)
+    monkeypatch.setattr("condor_actors.config.loader.MOST_FILE_BYTES", 1 << 20)
+    words = command if command.startswith("into") else f": {command}"
+    error = refusal(tmp_path, f"A = 1\ninclude command {words}\n")
+    assert error.place == f"{tmp_path}/condor_config, line 2"
+    assert re.search(why, str(error)), error
+
+
+def test_a_folder_of_files_that_is_none(tmp_path: Path) -> None:
+    error = refusal(tmp_path, f"A = 1\nLOCAL_CONFIG_DIR = {tmp_path}/condor_config\n")
+    assert error.place == f"{tmp_path}/condor_config, line 2"
+    assert "Not a directory" in str(error)
 
 
 def test_messages_of_the_files(tmp_path: Path) -> None:
