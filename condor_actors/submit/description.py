@@ -368,14 +368,14 @@ class Description:
             if not items and statement.mode.value == "matching":
                 self.warnings.append(f"{text}: nothing matches")
         total = len(items) * statement.count
-        self._limit(total)
         if total:
             self._refuse()
+            self._sheet.is_factory = self._wants_factory()
+            self._limit(total)
             if self._sheet.universe == Universe.PARALLEL:
                 self.scope.live["node"] = PARALLEL_NODE
             elif self.scope.live.get("node") == PARALLEL_NODE:
                 del self.scope.live["node"]
-            self._sheet.is_factory = self._wants_factory()
             cluster = self._cluster()
             queue_jobs(
                 cluster,
@@ -403,6 +403,9 @@ class Description:
         """
         said = [name for name in ("max_materialize", "max_idle", "materialize_max_idle") if self._sheet.text(name)]
         wanted = bool(said) if self.options.factory is None else self.options.factory
+        if said and self.options.factory is False:
+            self._sheet.warn(f"{said[0]} has no effect: all jobs of a DAG's node are submitted at once. Make them "
+                             "nodes of their own, and bound these with -maxidle or MAXJOBS")
         if not wanted:
             return False
         what = said[0] if said else "-factory"
@@ -419,7 +422,7 @@ class Description:
         self._jobs += more
         if 0 < self.options.max_jobs < self._jobs:
             raise SubmitError(f"Number of submitted jobs would exceed -maxjobs ({self.options.max_jobs})")
-        most = MAX_FACTORY_JOBS if self._wants_factory() else MAX_JOBS
+        most = MAX_FACTORY_JOBS if self._sheet.is_factory else MAX_JOBS
         if self._jobs > most:
             raise SubmitError(f"{self._jobs} jobs are more than the {most} that one description may queue")
 

@@ -335,6 +335,8 @@ class DagActor(Actor):
         ready: list[Prepared] = []
         for each in result:
             name = self.core.dag.nodes[each.number].name
+            for sentence in each.warnings:
+                self.say(f"WARNING: node {name}: {sentence}")
             if each.problem:
                 self.say(f"ERROR: submit of node {name} failed: {each.problem}")
                 self.tell(SubmitFailed(each.number, False))

@@ -19,7 +19,8 @@ def folder_of(node: Node, cwd: str) -> str:
 
 
 def describe(node: Node, world: Environment, reserve: Callable[[], int], macros: Mapping[str, str],
-             commands: Mapping[str, str] | None = None, *, appends: bool = False) -> Cluster:
+             commands: Mapping[str, str] | None = None, *, appends: bool = False,
+             warn: Callable[[str], object] = str) -> Cluster:
     """The cluster that a node asks for.
 
     Args:
@@ -28,6 +29,7 @@ def describe(node: Node, world: Environment, reserve: Callable[[], int], macros:
         reserve: gives the number of the cluster.
         macros: what stands before the description; ``commands``: behind it, and before the node's own variables.
         appends: whether variables that do not say stand behind the description's own commands.
+        warn: is told of what the description has without effect.
 
     Raises:
         SubmitError: the description is wrong.
@@ -42,7 +44,10 @@ def describe(node: Node, world: Environment, reserve: Callable[[], int], macros:
     has_queue = any(line.block is None and is_queue(line.text) for line in LineReader(text, source))
     options = Options(factory=False, assignments=tuple(before), appended=behind, queue=None if has_queue else "",
                       single_cluster=True)
-    clusters = Description(world, reserve, options).read(text, source or node.name)
+    description = Description(world, reserve, options)
+    clusters = description.read(text, source or node.name)
+    for sentence in description.warnings:
+        warn(sentence)
     if not clusters:
         raise SubmitError("no jobs are queued")
     return clusters[0]

@@ -60,6 +60,7 @@ class Prepared:
         cluster: its number; ``jobs``: how many it has.
         there: whether the schedd had it already.
         problem: why it cannot be submitted; empty: it can.
+        warnings: what its description has without effect.
     """
 
     number: int
@@ -67,6 +68,7 @@ class Prepared:
     jobs: int = 0
     there: bool = False
     problem: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 class Submitter:
@@ -149,6 +151,7 @@ class Submitter:
             if jobs:
                 return Prepared(wanted.number, wanted.cluster, jobs, there=True)
         folder = folder_of(node, self._cwd)
+        warnings: list[str] = []
         try:
             if node.kind is Kind.SUBDAG:
                 node = self._subdag(node, folder, wanted.macros.get("priority", ""))
@@ -156,7 +159,7 @@ class Submitter:
                 self._world = environment(self._config, submit_method=1)
             world = attrs.evolve(self._world, cwd=folder)
             cluster = describe(node, world, self._number, wanted.macros, self._commands,
-                               appends=self._appends)
+                               appends=self._appends, warn=warnings.append)
             if len(cluster.procs) > 1 and self._config.boolean("DAGMAN_PROHIBIT_MULTI_JOBS"):
                 raise SubmitError("Submit generated multiple job procs; disallowed by DAGMAN_PROHIBIT_MULTI_JOBS"
                                   " setting")
@@ -165,7 +168,7 @@ class Submitter:
         except OSError as error:
             return Prepared(wanted.number, problem=f"{error.filename or node.description}: {error.strerror or error}")
         self._prepared[cluster.cluster_id] = cluster
-        return Prepared(wanted.number, cluster.cluster_id, len(cluster.procs))
+        return Prepared(wanted.number, cluster.cluster_id, len(cluster.procs), warnings=tuple(warnings))
 
     def _subdag(self, node: Node, folder: str, priority: str) -> Node:
         """The node that submits a DAG of its own: its submit file is made; its nodes have this priority and their own.
