@@ -42,6 +42,7 @@ def test_relative_paths_are_kept_both_ways(pool: PersonalPool) -> None:
         transfer_input_files = in/deep/a, in/tree/, {here}/flat
         transfer_output_files = out/x/sum, out/top
         transfer_output_remaps = "out/top = elsewhere"
+        should_transfer_files = yes
         preserve_relative_paths = true
         error = err
         queue
@@ -82,7 +83,8 @@ def test_a_kept_path_that_leads_out_holds_the_job(pool: PersonalPool) -> None:
     here = folder(pool, "leads-out")
     (pool.work / "beside").write_text("x")
     cluster = pool.submit(f"initialdir = {here}\n" + shell("true")
-                          + "transfer_input_files = ../beside\npreserve_relative_paths = true\nqueue\n")
+                          + "transfer_input_files = ../beside\nshould_transfer_files = yes\n"
+                            "preserve_relative_paths = true\nqueue\n")
     (job,) = until(lambda: [job for job in pool.jobs(str(cluster)) if job["JobStatus"] == 5], "the job is held")
     assert job["HoldReasonCode"] == 13
     assert "leads out" in job["HoldReason"]
