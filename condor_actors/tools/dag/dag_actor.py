@@ -132,6 +132,7 @@ class DagActor(Actor):
         self._again_s = AGAIN_S
         self._lines, self._notes = list[str](), list[Note | str]()
         self._is_changed = self._status_changed = True
+        self._is_ending = False
         self._next_status_s = 0.0
         self._when = ""  # the event of the log that is being told has this date
 
@@ -161,7 +162,8 @@ class DagActor(Actor):
             self._report_table()
             self.context.set_timer("table", self._around.table_s or 86400.0)
         elif message.key == "report":
-            self._report()
+            if not self._is_ending:  # the end has reports of its own, and they are the last
+                self._report()
         elif message.key == "submit":
             self._pump()
         elif message.key == "provisioner":
@@ -478,6 +480,7 @@ class DagActor(Actor):
 
     def _end(self, effect: Ended) -> None:
         around = self._around
+        self._is_ending = True
         self._report_table()
         if effect.services:
             self._with_schedd(lambda: around.submitter.remove(effect.services, "the DAG has ended"), 5)
