@@ -56,7 +56,7 @@ SHARED_CORES = {"answers", "argument_quoting", "checkpoint_seals", "checkpoints"
 SIDEWAYS = {*((below, light) for below in ("accounts", "classads", "config", "messages")
               for light in ("patterns", "records")),
             ("classads", "accounts"), ("classads", "numerals"),
-            ("config", "own_files"), ("config", "written_text"), ("own_files", "durable"),
+            ("config", "durable"), ("config", "own_files"), ("config", "written_text"), ("own_files", "durable"),
             ("config", "accounts"), ("config", "addresses"), ("config", "classads"),
             ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"), ("machine", "wire"), ("submit", "cores"),
             ("dag", "cores"), ("effects", "messages"), ("simulation", "services"), ("api", "tools"), ("compat", "api"),

@@ -132,7 +132,6 @@ class DagActor(Actor):
         self._again_s = AGAIN_S
         self._lines, self._notes = list[str](), list[Note | str]()
         self._is_changed = self._status_changed = True
-        self._is_ending = False
         self._next_status_s = 0.0
         self._when = ""  # the event of the log that is being told has this date
 
@@ -162,8 +161,7 @@ class DagActor(Actor):
             self._report_table()
             self.context.set_timer("table", self._around.table_s or 86400.0)
         elif message.key == "report":
-            if not self._is_ending:  # the end has reports of its own, and they are the last
-                self._report()
+            self._report()
         elif message.key == "submit":
             self._pump()
         elif message.key == "provisioner":
@@ -332,8 +330,7 @@ class DagActor(Actor):
 
     def _prepared(self, result: Any, batch: Sequence[Wanted]) -> None:
         if isinstance(result, Failure):
-            self._not_submitted(result, [Submit(each.number, each.cluster) for each in batch])
-            return
+            return self._not_submitted(result, [Submit(each.number, each.cluster) for each in batch])
         ready: list[Prepared] = []
         for each in result:
             name = self.core.dag.nodes[each.number].name
@@ -363,8 +360,7 @@ class DagActor(Actor):
 
     def _sent(self, result: Any, ready: Sequence[Prepared]) -> None:
         if isinstance(result, Failure):
-            self._not_submitted(result, [Submit(each.number, each.cluster) for each in ready])
-            return
+            return self._not_submitted(result, [Submit(each.number, each.cluster) for each in ready])
         self._is_submitting = False
         self._again_s = AGAIN_S
         for each, problem in zip(ready, result, strict=True):
@@ -399,11 +395,10 @@ class DagActor(Actor):
             return
 
         def answered(state: Any) -> None:
-            if state == PROVISIONED:
-                self.say("Provisioner is ready")
-                self.tell(ProvisionerReady())
-            else:
-                self.context.set_timer("provisioner", self._around.interval_s)
+            if state != PROVISIONED:
+                return self.context.set_timer("provisioner", self._around.interval_s)
+            self.say("Provisioner is ready")
+            self.tell(ProvisionerReady())
 
         cluster = attempt.cluster
         work = self._around.in_schedd(lambda: self._around.submitter.provisioner_state(cluster) if cluster else 0)
@@ -480,7 +475,7 @@ class DagActor(Actor):
 
     def _end(self, effect: Ended) -> None:
         around = self._around
-        self._is_ending = True
+        self._next_status_s = float("inf")  # the end has a status file of its own, and that is the last
         self._report_table()
         if effect.services:
             self._with_schedd(lambda: around.submitter.remove(effect.services, "the DAG has ended"), 5)

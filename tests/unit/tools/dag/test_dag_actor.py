@@ -46,7 +46,7 @@ class Bench:
 
 def test_no_report_is_written_behind_that_of_the_end() -> None:
     """A status file of a DAG that had ended said that it was under way, when the report's time came meanwhile."""
-    bench = Bench("JOB A a.sub\nNODE_STATUS_FILE status 0\n")
+    bench = Bench("JOB A a.sub\nNODE_STATUS_FILE status 0 ALWAYS-UPDATE\n")
     bench.fire("report")
     assert bench.asked[-1] == "status"
     end: Callable[[Ended], None] = bench.actor._end
