@@ -40,8 +40,8 @@ SCREEN: list[pytest.TerminalReporter] = []
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Four for each processor: a worker with tests of pools needs a quarter of one, and waits otherwise."""
-    return min(MOST_WORKERS, 4 * len(os.sched_getaffinity(0)))
+    """Three for each processor: a worker with tests of pools needs a third of one, and waits otherwise."""
+    return min(MOST_WORKERS, 3 * len(os.sched_getaffinity(0)))
 
 
 @pytest.hookimpl(optionalhook=True)

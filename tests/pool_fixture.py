@@ -136,6 +136,12 @@ class Host:
         """Ads of the queue."""
         return self._ask_schedd("condor_q", "-all", "-json", *arguments)
 
+    def touch_beside(self, job: str, name: str) -> None:
+        """Make a file beside a job that ends when it is there: the shell that makes it may be killed with the job."""
+        ends = (0, 128 + signal.SIGKILL)
+        until(lambda: self.tool("condor_ssh_to_job", job, "touch", name, stdin="").returncode in ends,
+              "a shell in the job")
+
     def history(self, *arguments: str) -> list[dict[str, Any]]:
         """Ads of the history."""
         return self._ask_schedd("condor_history", "-json", *arguments)

@@ -119,6 +119,6 @@ def test_a_signal_that_its_caller_ignores_does_nothing(pool: PersonalPool, folde
         assert running.stdout is not None
         assert running.stdout.readline() == "begun\n"
         running.send_signal(signal.SIGHUP)
-        pool.run("condor_ssh_to_job", str(job_in(pool, folder)["ClusterId"]), "touch", "go")
+        pool.touch_beside(str(job_in(pool, folder)["ClusterId"]), "go")
         assert running.communicate(timeout=120)[0] == "went on\n"
     assert running.returncode == 0
