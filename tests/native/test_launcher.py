@@ -389,14 +389,16 @@ int main(void)
 @root_only
 def test_a_joined_process_namespace_is_entered_by_a_child(tmp_path: Path) -> None:
     """Where the shell beside a job stands: among the job's processes, ended as it ended, and dead with its relay."""
-    job = subprocess.Popen([launcher_path(), "--isolate", "mount,pid", "--", "/bin/sleep", "1000"])
+    reader, writer = os.pipe()
+    job = subprocess.Popen([launcher_path(), "--status-fd", str(writer), "--isolate", "mount,pid", "--", "/bin/sleep",
+                            "1000"], pass_fds=(writer,))
+    os.close(writer)
     try:
+        with os.fdopen(reader) as begun:
+            assert begun.read() == "", "its processes are mounted"
         names = [f"/proc/{job.pid}/ns/mnt", f"/proc/{job.pid}/ns/pid_for_children"]
         words = [word for name in names for word in ("--join", name)]
-        while True:
-            done, said = launch(*words, "--", "/bin/sh", "-c", "ls -d /proc/[0-9]* | wc -l; kill -SEGV $$")
-            if "pid_for_children" not in said:
-                break
+        done, said = launch(*words, "--", "/bin/sh", "-c", "ls -d /proc/[0-9]* | wc -l; kill -SEGV $$")
         assert (done.returncode, said) == (-signal.SIGSEGV, "")
         assert int(done.stdout) <= 6
     finally:
