@@ -23,6 +23,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
@@ -78,11 +79,11 @@ def printed_text(command: str | Sequence[str], *, most_bytes: int = MOST_BYTES, 
     Args:
         command: for the shell, or words.
         most_bytes: it may print no more.
-        patience_s: how long it may be silent; None: as long as it runs.
+        patience_s: how long it may take; None: as long as it runs.
         environ: its environment; None: ours.
 
     Raises:
-        OSError: it cannot be run, fails, is silent for too long, or prints too much or what is no text.
+        OSError: it cannot be run, fails, takes too long, or prints too much or what is no text.
     """
     import subprocess
 
@@ -90,22 +91,23 @@ def printed_text(command: str | Sequence[str], *, most_bytes: int = MOST_BYTES, 
                           stdin=None if isinstance(command, str) else subprocess.DEVNULL, env=environ) as running:
         assert running.stdout is not None
         try:
-            data = _printed(running.stdout.fileno(), most_bytes, patience_s)
-            running.wait(patience_s)
+            end_s = None if patience_s is None else time.monotonic() + patience_s
+            data = _printed(running.stdout.fileno(), most_bytes, end_s)
+            running.wait(_left_s(end_s))
         except (OSError, subprocess.TimeoutExpired) as error:
             running.kill()
-            raise error if isinstance(error, OSError) else _silent(patience_s) from None
+            raise error if isinstance(error, OSError) else _too_long() from None
     if running.returncode:
         raise OSError(0, f"the command failed with status {running.returncode}")
     return written_text(data, command if isinstance(command, str) else command[0])
 
 
-def _printed(descriptor: int, most_bytes: int, patience_s: float | None) -> bytes:
+def _printed(descriptor: int, most_bytes: int, end_s: float | None) -> bytes:
     pieces: list[bytes] = []
     size = 0
     while True:
-        if not _wait(descriptor, patience_s):
-            raise _silent(patience_s)
+        if not _wait(descriptor, _left_s(end_s)):
+            raise _too_long()
         piece = os.read(descriptor, PIECE_BYTES)
         if not piece:
             return b"".join(pieces)
@@ -115,8 +117,12 @@ def _printed(descriptor: int, most_bytes: int, patience_s: float | None) -> byte
             raise OSError(errno.EFBIG, f"the command prints more than {most_bytes:,} bytes")
 
 
-def _silent(patience_s: float | None) -> OSError:
-    return OSError(errno.ETIMEDOUT, f"the command printed nothing for {patience_s} s")
+def _left_s(end_s: float | None) -> float | None:
+    return None if end_s is None else max(0.0, end_s - time.monotonic())
+
+
+def _too_long() -> OSError:
+    return OSError(errno.ETIMEDOUT, "the command takes too long")
 
 
 def open_written(path: str) -> int:

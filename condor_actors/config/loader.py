@@ -37,8 +37,8 @@ __all__ = ["find_root_file", "load_config", "own_home"]
 DEEPEST_INCLUDE: Final = 10
 """How many files may include one another; HTCondor stops there too."""
 MOST_FILE_BYTES: Final = 64 << 20
-SILENT_S: Final = 60.0
-"""How long a command may be silent whose output is included."""
+COMMAND_S: Final = 60.0
+"""How long a command may take whose output is included."""
 
 _ASSIGNMENT: Final = late(r"((?:[A-Za-z_]|\$\([^()]*\))(?:[\w.]|\$\([^()]*\))*)\s*(\+?=|:)\s*(.*)", "s")
 _INCLUDE: Final = late(
@@ -387,7 +387,7 @@ class Loader:
         try:
             if not (words := shlex.split(command)):
                 raise ValueError("it names no command")
-            return printed_text(words, most_bytes=MOST_FILE_BYTES, patience_s=SILENT_S,
+            return printed_text(words, most_bytes=MOST_FILE_BYTES, patience_s=COMMAND_S,
                                 environ=dict(self._environ))
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error

@@ -94,12 +94,13 @@ def test_include_of_what_a_program_prints(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("command", "why"), [
-    ("yes", "prints more than"), ("sleep 1000", "printed nothing for"), ("/none", "No such file"),
-    ("sh -c 'exec >&-; sleep 1000'", "printed nothing for"), ("into /proc/none/cache : echo A = 1", "cannot keep"),
+    ("yes", "prints more than"), ("sleep 1000", "takes too long"),
+    ("sh -c 'while sleep 0.1; do echo; done'", "takes too long"), ("/none", "No such file"),
+    ("sh -c 'exec >&-; sleep 1000'", "takes too long"), ("into /proc/none/cache : echo A = 1", "cannot keep"),
     ("", "names no command"), ("'", "No closing quotation")])
 def test_a_command_whose_output_is_not_taken(
         command: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condor_actors.config.loader.SILENT_S", 0.5)
+    monkeypatch.setattr("condor_actors.config.loader.COMMAND_S", 0.5)
     monkeypatch.setattr("condor_actors.config.loader.MOST_FILE_BYTES", 1 << 20)
     words = command if command.startswith("into") else f": {command}"
     error = refusal(tmp_path, f"A = 1\ninclude command {words}\n")
