@@ -151,6 +151,7 @@ class OwnerState:
         free_kib = self._observed.disk_free_kib
         if free_kib is not None and slot.claim is None:
             slot.ad["Disk"] = max(0, min(slot.free.disk_kib, free_kib - self._slots.settings.reserved_disk_kib))
+            self._publisher.disk_changed(slot)
 
     def _show_owner(self, observed: Observed) -> None:
         """What all slots' ads say of the owner."""

@@ -14,6 +14,11 @@ from condor_actors.effects import SetTimer
 
 __all__ = ["SlotPublisher"]
 
+DISK_PART = 10
+"""A slot whose disk differs by a tenth from what others know is shown anew..."""
+DISK_LEAST_KIB = 1024
+"""...and by this much: a nearly full disk, where every log's line is a tenth, is no reason for an ad."""
+
 
 class SlotPublisher:
     """Collects what has changed until the timer ``publish``.
@@ -30,6 +35,7 @@ class SlotPublisher:
         self._spacing_s = spacing_s
         self._changed: dict[str, None] = {}
         self._removed: dict[str, None] = {}
+        self._shown_disk_kib: dict[str, int] = {}
         self._due_in_s: float | None = None
 
     def changed(self, slot: Slot, *, urgent: bool = False) -> None:
@@ -40,6 +46,14 @@ class SlotPublisher:
             self._due_in_s = delay_s
             self._turn.do(SetTimer("publish", delay_s))
 
+    def disk_changed(self, slot: Slot) -> None:
+        """A slot's ad is to be sent if jobs that fit its disk would not be matched by the one sent last, or others."""
+        shown_kib, now_kib = self._shown_disk_kib.get(slot.name), slot.ad.evaluate("Disk")
+        if shown_kib is None or not isinstance(now_kib, int):
+            return
+        if abs(now_kib - shown_kib) >= max(DISK_LEAST_KIB, max(now_kib, shown_kib) // DISK_PART):
+            self.changed(slot)
+
     def all_changed(self, *, urgent: bool = False) -> None:
         """Every slot's ad is to be sent."""
         for slot in self._slots:
@@ -49,6 +63,7 @@ class SlotPublisher:
         """A slot exists no longer."""
         self._changed.pop(slot.name, None)
         self._removed[slot.name] = None
+        self._shown_disk_kib.pop(slot.name, None)
 
     def publish(self) -> None:
         """Send what has changed."""
@@ -60,4 +75,7 @@ class SlotPublisher:
         for slot in sorted(present, key=lambda slot: slot.parent is None):
             self._slots.name_children(slot)
             self._slots.refresh(slot, self._turn.now_s)
+            disk_kib = slot.ad.evaluate("Disk")
+            if isinstance(disk_kib, int):
+                self._shown_disk_kib[slot.name] = disk_kib
             self._turn.do(Show(slot))

@@ -10,7 +10,7 @@ from condor_actors.cores.startd.claims.claim import DropClaim
 from condor_actors.cores.startd.slot_resources import plan_slots
 from condor_actors.cores.startd.slots import Slots, SlotSettings, parse_policy
 from condor_actors.cores.startd.startd_events import EndStartd, Hide, Observed, Show
-from condor_actors.effects import Note, Persist
+from condor_actors.effects import Note, Persist, SetTimer
 from condor_actors.messages.admin import CancelDrain, Drain, IdleReading, VacateSlots
 from condor_actors.messages.claim import (
     ClaimActivity,
@@ -157,6 +157,25 @@ def test_no_more_disk_is_offered_than_there_is() -> None:
     startd.tell(Observed(total_load=0.0, own_load=0.0, disk_free_kib=planned * 10))
     assert startd.slot("slot1").ad.evaluate("Disk") == planned
     startd.claim("slot1", JOB + "RequestDisk = 101\n")
+
+
+def test_others_hear_when_the_disk_is_full_and_when_it_is_not_any_more() -> None:
+    startd = Startd(num_slots=2)
+    planned = startd.slot("slot1").ad.evaluate("Disk")
+
+    def shown_with(free_kib: int) -> list[int]:
+        if SetTimer("publish", 1.0) not in startd.tell(Observed(total_load=0.0, own_load=0.0, disk_free_kib=free_kib)):
+            return []
+        out = startd.tell(TimerFired(key="publish"))
+        return [each.slot.ad.evaluate("Disk") for each in out if isinstance(each, Show)]
+
+    startd.tell(TimerFired(key="publish"))
+    assert shown_with(5) == [5, 5]
+    assert shown_with(700) == [], "less than a megabyte either way"
+    assert shown_with(planned * 10) == [planned, planned], "a job that fits would wait for the next regular ad"
+    assert shown_with(planned * 10) == []
+    assert shown_with(planned - planned // 20) == [], "a twentieth"
+    assert shown_with(planned - planned // 5) == [planned - planned // 5] * 2
 
 
 def test_what_draining_would_cost_is_in_the_ads() -> None:
