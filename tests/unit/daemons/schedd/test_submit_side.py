@@ -130,6 +130,9 @@ def test_hold_release_remove_of_a_running_job(pool: SubmitPool) -> None:
     text = (pool.home / "log").read_text()
     for words in ("Job was held", "Job was released", "Job was aborted"):
         assert words in text
+    assert text.count("Job was evicted.") == 1, "the run that the removal has ended"
+    assert text.index("Job was evicted.") < text.index("Job was aborted")
+    assert f"\tReason: {job.get_str('RemoveReason')}\n" in text
 
 
 def test_the_schedd_dies_and_takes_its_runs_up_again(pool: SubmitPool) -> None:
