@@ -270,9 +270,12 @@ class JobActions:
                 self._runs.stop(other, "remove", reason)
             return result
 
+        def stop_making(cluster: Cluster) -> ActionResult | None:
+            return self._factories.act(cluster, JobAction.REMOVE, reason) if cluster.owner == owner else None
+
         if job.ad.find("otherjobremoverequirements") is not None:
             rest = ActionRest(attrs.evolve(delivery, answerable=False))
-            rest.steps = self._matching(rest, wanted, act)
+            rest.steps = self._matching(rest, wanted, act, stop_making)
             self._context.out.append(GoOn(rest))
 
     # ---- edits

@@ -193,7 +193,7 @@ class JobNotices:
 
     def of_cluster(self, cluster: Cluster, event: int, **facts: Any) -> str:
         """An event of a cluster that makes its jobs as they are needed; returns the notice's id, empty: none."""
-        wanted = cluster.ad.find("userlog") is not None
+        wanted = any(cluster.ad.find(name) is not None for name in ("userlog", "dagmannodeslog"))
         if not wanted and not self._context.settings.records_events:
             return ""
         return self._add(cluster, -1, -1, event, cluster.ad.project(LOG_ATTRIBUTES), facts, wanted=wanted)

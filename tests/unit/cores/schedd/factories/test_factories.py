@@ -174,6 +174,32 @@ def test_a_constraint_that_names_no_job_is_about_the_cluster_too(
     assert procs(pool) == left
 
 
+def test_the_log_of_a_workflow_alone_tells_of_the_cluster(pool: SubmitPool) -> None:
+    """A node of a DAG without a log of its own: nothing said that its cluster had come and gone."""
+    cluster = pool.ask(ReserveCluster()).cluster_id
+    ad = common(pool, 'DAGNodeName = "A"').replace(b"UserLog = ", b"DAGManNodesLog = ")
+    pool.ask(SubmitItems(cluster_id=cluster, page=0, cluster_ad=ad, items=(TEMPLATE,), last=True, repeat=1))
+    pool.run()
+    pool.match()
+    finish_all(pool)
+    text = (pool.home / "log").read_text()
+    assert "035 (001.-01.000)" in text
+    assert "DAG Node: A" in text
+    assert text.rstrip().endswith("Materialized 1 jobs from 1 items.\tComplete\n...")
+
+
+def test_a_workflow_that_goes_takes_clusters_along_that_make_their_jobs(pool: SubmitPool) -> None:
+    """They went on making jobs for a workflow that was no more."""
+    send(pool, f'OtherJobRemoveRequirements = "DAGManJobId =?= 1"\nJobStatus = {JobStatus.HELD}', items=(b"",))
+    send(pool, "DAGManJobId = 1\nJobMaterializeMaxIdle = 1", repeat=9)
+    send(pool, "DAGManJobId = 2\nJobMaterializeMaxIdle = 1", repeat=9)
+    pool.run()
+    pool.act("remove", 1)
+    pool.run()
+    assert [ad.get_int("ClusterId") for ad in pool.jobs(source="factories")] == [3]
+    assert [ad.get_int("ClusterId") for ad in pool.jobs()] == [3]
+
+
 def test_an_edit_of_the_cluster_is_one_of_jobs_to_come(pool: SubmitPool) -> None:
     send(pool, "JobMaterializeMaxIdle = 1", repeat=5)
     pool.run()
