@@ -43,6 +43,8 @@ from condor_actors.dag.run_events import (
     Began,
     Halted,
     ProvisionerReady,
+    Recovered,
+    Recovering,
     RemovedByUser,
     Resumed,
     RunEvent,
@@ -162,6 +164,18 @@ class DagRun:
                     and node.kind in (Kind.JOB, Kind.SUBDAG)):
                 begin(nodes, number)
 
+    def _recover(self, _: Recovering) -> None:
+        self.nodes.is_recovering = True
+
+    def _recovered(self, _: Recovered) -> None:
+        nodes = self.nodes
+        if not nodes.is_recovering:
+            return
+        nodes.is_recovering = False
+        for node in nodes.active:
+            if nodes.state(node) in (NodeState.PRE, NodeState.POST):
+                nodes.run_script(node, "pre" if nodes.state(node) is NodeState.PRE else "post")
+
     def _provisioned(self, _: ProvisionerReady) -> None:
         self._start()
 
@@ -202,7 +216,11 @@ class DagRun:
 
     def _submit(self) -> None:
         nodes = self.nodes
-        while len(nodes.ready) and (not self.is_halted or self.phase is Phase.FINAL):
+        while nodes.noops:
+            node = nodes.noops.pop()
+            if nodes.ready.take(node, nodes.categories[node]):
+                submit(nodes, node)
+        while len(nodes.ready) and not nodes.is_recovering and (not self.is_halted or self.phase is Phase.FINAL):
             settings = nodes.settings
             if (settings.jobs and nodes.queued >= settings.jobs) or (settings.idle and nodes.idle >= settings.idle):
                 return
@@ -318,6 +336,8 @@ _OVER = ignore("the DAG is over")
 
 DAG_TABLE: dict[tuple[Phase, type], Callable[..., Any]] = total_table("a DAG", tuple(Phase), {
     Began: (DagRun._begin, _BEGUN, _BEGUN, _BEGUN, _OVER),
+    Recovering: (DagRun._recover, _BEGUN, _BEGUN, _BEGUN, _OVER),
+    Recovered: (_NOT_YET, DagRun._recovered, DagRun._recovered, DagRun._recovered, _OVER),
     ProvisionerReady: (_NOT_YET, DagRun._provisioned, _NO_PROVISIONER, _NO_PROVISIONER, _OVER),
     Halted: (DagRun._halt, DagRun._halt, DagRun._halt, _LAST, _OVER),
     Resumed: (DagRun._go_on, DagRun._go_on, DagRun._go_on, DagRun._go_on, _OVER),

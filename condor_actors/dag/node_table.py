@@ -27,9 +27,12 @@ from condor_actors.dag.run_events import (
     REMOVED,
     SUBMIT_FAILED,
     Change,
+    ClusterLeft,
+    Found,
     HoldEnded,
     JobChanged,
     JobEnded,
+    JobMade,
     PostEnded,
     PreEnded,
     Reserved,
@@ -44,6 +47,10 @@ __all__ = ["STATES", "TABLE", "begin", "make_futile", "stop", "submit"]
 
 PRE_FAILED = -1004
 LAST_SIGNAL = 64
+CLUSTER = -1
+"""Stands for the first job of a cluster until it is made."""
+MOST_AT_ONCE = 100_000
+"""Jobs that a cluster may have made since the last one that was told, when it is not known how many it is to make."""
 STATES = tuple(NodeState)
 Step = Callable[[RunState, int, Any], object]
 
@@ -69,6 +76,8 @@ def begin(run: RunState, node: int, *, first: bool = False) -> None:
 
 def _line_up(run: RunState, node: int, *, first: bool) -> None:
     run.ready.push(node, run.dag.nodes[node].priority, first=first)
+    if run.is_recovering and run.dag.nodes[node].noop:
+        run.noops.append(node)
 
 
 def submit(run: RunState, node: int) -> None:
@@ -225,19 +234,65 @@ def _script_due(run: RunState, node: int, event: ScriptDue) -> None:
 
 
 def _reserved(run: RunState, node: int, event: Reserved) -> None:
-    run.active[node].cluster = event.cluster
+    attempt = run.active[node]
+    attempt.cluster, attempt.is_late = event.cluster, event.is_late
 
 
 def _submitted(run: RunState, node: int, event: Submitted) -> None:
     attempt = run.active[node]
-    attempt.cluster, attempt.jobs = event.cluster, event.jobs
+    attempt.cluster, attempt.total = event.cluster, event.jobs
     run.clusters[node] = event.cluster
-    attempt.waiting = set(range(event.jobs))
-    run.idle += event.jobs - 1
-    run.jobs_submitted += event.jobs
+    attempt.waiting = {CLUSTER}
     run.become(node, NodeState.QUEUED)
-    for proc in range(event.jobs):
+    if not attempt.is_late:
+        _make(run, node, event.jobs)
+
+
+def _make(run: RunState, node: int, jobs: int) -> None:
+    """So many jobs of a node have been made by now; what is known of those before stays."""
+    attempt = run.active[node]
+    made = range(attempt.jobs, jobs)
+    if not made:
+        return
+    before = len(attempt.waiting)
+    attempt.waiting.discard(CLUSTER)
+    attempt.waiting.update(made)
+    attempt.jobs = jobs
+    run.idle += len(attempt.waiting) - before
+    run.jobs_submitted += len(made)
+    for proc in made:
         run.note(node, "SUBMIT", proc)
+
+
+def _is_of(run: RunState, node: int, event: JobMade | JobChanged | JobEnded) -> bool:
+    """Whether an event is of a job that a node has now; one of a cluster that makes its jobs may be the first of it."""
+    attempt = run.active[node]
+    if event.cluster != attempt.cluster or event.proc in attempt.statuses:
+        return False
+    most = attempt.jobs if not attempt.is_late else attempt.total or attempt.jobs + MOST_AT_ONCE
+    if not 0 <= event.proc < most:
+        return False
+    if event.proc >= attempt.jobs:
+        _make(run, node, event.proc + 1)
+    return True
+
+
+def _job_made(run: RunState, node: int, event: JobMade) -> None:
+    _is_of(run, node, event)
+
+
+def _cluster_left(run: RunState, node: int, event: ClusterLeft) -> None:
+    attempt = run.active[node]
+    if event.cluster != attempt.cluster or not attempt.is_late or attempt.has_left:
+        return
+    _make(run, node, min(event.jobs, attempt.total or attempt.jobs + MOST_AT_ONCE))
+    attempt.has_left = True
+    if not event.is_whole:
+        attempt.failed += max(1, attempt.total - attempt.jobs)
+        attempt.first_bad = attempt.first_bad or REMOVED
+        attempt.reason = attempt.reason or (f"Cluster {event.cluster} has left the queue, and not all of its jobs "
+                                            "were made")
+    _look_at_jobs(run, node)
 
 
 def _submit_failed(run: RunState, node: int, event: SubmitFailed) -> None:
@@ -248,10 +303,25 @@ def _submit_failed(run: RunState, node: int, event: SubmitFailed) -> None:
         run.retrying.add(node)
         run.effects.append(SetTimer(node, "submit", run.settings.submit_delay_s * 2.0 ** (attempt.tries - 1)))
         return
-    attempt.reason = "Job submit failed"
+    _give_up_submission(run, node)
+
+
+def _give_up_submission(run: RunState, node: int) -> None:
+    run.active[node].reason = "Job submit failed"
     run.note(node, "SUBMIT_FAILURE")
     _leave_queue(run, node)
     _jobs_over(run, node, SUBMIT_FAILED)
+
+
+def _found(run: RunState, node: int, event: Found) -> None:
+    """The log tells that it was its turn."""
+    run.ready.take(node, run.categories[node])
+    submit(run, node)
+    if not event.cluster:
+        _give_up_submission(run, node)
+        return
+    run.active[node].is_late = event.is_late
+    _submitted(run, node, Submitted(node, event.cluster, event.jobs))
 
 
 def _submit_due(run: RunState, node: int, _: SubmitDue) -> None:
@@ -261,9 +331,9 @@ def _submit_due(run: RunState, node: int, _: SubmitDue) -> None:
 
 
 def _job_changed(run: RunState, node: int, event: JobChanged) -> None:
-    attempt = run.active[node]
-    if event.cluster != attempt.cluster or event.proc in attempt.statuses:
+    if not _is_of(run, node, event):
         return
+    attempt = run.active[node]
     before = len(attempt.waiting)
     was_held = event.proc in attempt.held
     attempt.waiting.discard(event.proc)
@@ -293,9 +363,9 @@ def _was_held(run: RunState, node: int, proc: int) -> None:
 
 
 def _job_ended(run: RunState, node: int, event: JobEnded) -> None:
-    attempt = run.active[node]
-    if event.cluster != attempt.cluster or event.proc in attempt.statuses:
+    if not _is_of(run, node, event):
         return
+    attempt = run.active[node]
     run.jobs_ended += 1
     run.jobs_succeeded += event.status == 0
     if event.proc in attempt.waiting:
@@ -304,15 +374,22 @@ def _job_ended(run: RunState, node: int, event: JobEnded) -> None:
     attempt.held.discard(event.proc)
     attempt.statuses[event.proc] = event.status
     run.note(node, "JOB_ABORTED" if event.status == REMOVED else "JOB_TERMINATED", event.proc, event.status)
-    if event.status and not attempt.reason:
-        attempt.reason = _why_failed(event)
-    bad = [status for status in attempt.statuses.values() if status != 0]
-    definition = run.dag.nodes[node]
+    if event.status:
+        attempt.failed += 1
+        attempt.first_bad = attempt.first_bad or event.status
+        attempt.reason = attempt.reason or _why_failed(event)
+    _look_at_jobs(run, node)
+
+
+def _look_at_jobs(run: RunState, node: int) -> None:
+    """Whether its jobs are over, or too many of them have failed."""
+    attempt, definition = run.active[node], run.dag.nodes[node]
     allowed, is_share = definition.tolerance or (run.settings.tolerance, False)
-    too_many = len(bad) > (attempt.jobs * allowed // 100 if is_share else allowed)
-    if len(attempt.statuses) >= attempt.jobs:
+    jobs = attempt.total or attempt.jobs
+    too_many = attempt.failed > (jobs * allowed // 100 if is_share else allowed)
+    if len(attempt.statuses) >= attempt.jobs and (attempt.has_left or not attempt.is_late):
         _leave_queue(run, node)
-        _jobs_over(run, node, bad[0] if too_many else 0)
+        _jobs_over(run, node, attempt.first_bad if too_many else 0)
     elif too_many and not attempt.is_failing:
         attempt.is_failing = True
         fast = run.settings.fails_fast if definition.fails_fast is None else definition.fails_fast
@@ -333,7 +410,7 @@ def how_ended(status: int) -> str:
     return f"died on signal {-status}" if status < 0 else f"failed with status {status}"
 
 
-def _submitted_late(run: RunState, _node: int, event: Submitted) -> None:
+def _submitted_late(run: RunState, _node: int, event: Submitted | Found) -> None:
     run.stopped.add(event.cluster)
     run.effects.append(RemoveJobs((event.cluster,), "the DAG has ended"))
 
@@ -358,6 +435,9 @@ TABLE: dict[tuple[NodeState, type], Step | ignore] = total_table("a node", STATE
     Submitted: (_EARLY, _OTHER, _OTHER, _submitted, _OTHER, _OTHER, _LATE, _LATE, _NEVER, _submitted_late),
     SubmitFailed: (_EARLY, _OTHER, _OTHER, _submit_failed, _OTHER, _OTHER, *_AFTER),
     SubmitDue: (_EARLY, _OTHER, _OTHER, _submit_due, _OTHER, _OTHER, *_AFTER),
+    Found: (_EARLY, _found, _OTHER, _OTHER, _OTHER, _OTHER, _LATE, _LATE, _NEVER, _submitted_late),
+    JobMade: (_EARLY, _OTHER, _OTHER, _OTHER, _job_made, _OTHER, *_AFTER),
+    ClusterLeft: (_EARLY, _OTHER, _OTHER, _OTHER, _cluster_left, _OTHER, *_AFTER),
     JobChanged: (_EARLY, _OTHER, _OTHER, _OTHER, _job_changed, _OTHER, *_AFTER),
     JobEnded: (_EARLY, _OTHER, _OTHER, _OTHER, _job_ended, _OTHER, *_AFTER),
 })

@@ -13,9 +13,10 @@ from typing import Any
 import attrs
 
 __all__ = [
-    "Began", "Change", "Halted", "HoldEnded", "JobChanged", "JobEnded", "PostEnded", "PreEnded", "ProvisionerReady",
-    "REMOVED", "RemovedByUser", "Reserved", "Resumed", "RunEvent", "SUBMIT_FAILED", "ScriptDue", "SubmitDue",
-    "SubmitFailed", "Submitted", "ThrottlesSet", "event_of", "line_of",
+    "Began", "Change", "ClusterLeft", "Found", "Halted", "HoldEnded", "JobChanged", "JobEnded", "JobMade", "PostEnded",
+    "PreEnded", "ProvisionerReady", "REMOVED", "Recovered", "Recovering", "RemovedByUser", "Reserved", "Resumed",
+    "RunEvent", "SUBMIT_FAILED", "ScriptDue", "SubmitDue", "SubmitFailed", "Submitted", "ThrottlesSet", "event_of",
+    "line_of",
 ]
 
 SUBMIT_FAILED = -1001
@@ -68,10 +69,15 @@ class ScriptDue:
 
 @attrs.frozen(slots=True)
 class Reserved:
-    """A node's jobs are about to be submitted with this cluster number."""
+    """A node's jobs are about to be submitted with this cluster number.
+
+    Attributes:
+        is_late: whether the schedd makes the jobs as they are needed: `JobMade` tells of each.
+    """
 
     node: int
     cluster: int
+    is_late: bool = False
 
 
 @attrs.frozen(slots=True)
@@ -81,6 +87,30 @@ class Submitted:
     node: int
     cluster: int
     jobs: int
+
+
+@attrs.frozen(slots=True)
+class JobMade:
+    """A job of a cluster that makes them as they are needed is in the queue."""
+
+    node: int
+    cluster: int
+    proc: int
+
+
+@attrs.frozen(slots=True)
+class ClusterLeft:
+    """A cluster that makes its jobs as they are needed has left the queue.
+
+    Attributes:
+        jobs: how many it has made; -1: it is not said.
+        is_whole: whether these were all.
+    """
+
+    node: int
+    cluster: int
+    jobs: int
+    is_whole: bool
 
 
 @attrs.frozen(slots=True)
@@ -124,6 +154,30 @@ class ProvisionerReady:
 
 
 @attrs.frozen(slots=True)
+class Recovering:
+    """What follows is taken from the jobs' event log: until `Recovered`, nothing is begun but what the log tells of."""
+
+
+@attrs.frozen(slots=True)
+class Recovered:
+    """The log has told all; the run goes on."""
+
+
+@attrs.frozen(slots=True)
+class Found:
+    """The log tells that a node's jobs were submitted.
+
+    Attributes:
+        cluster, jobs: 0: none could be submitted; for a cluster that makes its jobs as they are needed, ``jobs`` is 0.
+    """
+
+    node: int
+    cluster: int
+    jobs: int
+    is_late: bool
+
+
+@attrs.frozen(slots=True)
 class Halted:
     """The halt file is there."""
 
@@ -150,15 +204,19 @@ class ThrottlesSet:
 
 
 RunEvent = (Began | PreEnded | PostEnded | HoldEnded | ScriptDue | Reserved | Submitted | SubmitFailed | SubmitDue
-            | JobChanged | JobEnded | ProvisionerReady | Halted | Resumed | RemovedByUser | ThrottlesSet)
+            | JobChanged | JobEnded | JobMade | ClusterLeft | Found | Recovering | Recovered | ProvisionerReady | Halted
+            | Resumed | RemovedByUser | ThrottlesSet)
 _LETTERS: dict[str, type[Any]] = {
     "B": Began, "P": PreEnded, "O": PostEnded, "L": HoldEnded, "D": ScriptDue, "V": Reserved, "S": Submitted,
     "F": SubmitFailed, "A": SubmitDue, "C": JobChanged, "E": JobEnded, "R": ProvisionerReady, "H": Halted,
-    "U": Resumed, "X": RemovedByUser, "T": ThrottlesSet,
+    "U": Resumed, "X": RemovedByUser, "T": ThrottlesSet, "M": JobMade, "K": ClusterLeft, "N": Found,
+    "Y": Recovering, "Z": Recovered,
 }
 _LETTER_OF = {kind: letter for letter, kind in _LETTERS.items()}
 _FIELDS = {kind: tuple(each.name for each in attrs.fields(kind)) for kind in _LETTER_OF}
-_TEXTS: dict[str, Callable[[str], Any]] = {"which": str, "change": Change, "again": lambda word: word == "1"}
+_NEEDED = {kind: sum(each.default is attrs.NOTHING for each in attrs.fields(kind)) for kind in _LETTER_OF}
+_TEXTS: dict[str, Callable[[str], Any]] = {
+    "which": str, "change": Change, **dict.fromkeys(("again", "is_late", "is_whole"), lambda word: word == "1")}
 
 
 def line_of(event: RunEvent) -> str:
@@ -180,8 +238,8 @@ def event_of(line: str) -> RunEvent:
     """
     letter, *words = line.split(" ")
     kind = _LETTERS.get(letter)
-    if kind is None or len(words) != len(_FIELDS[kind]):
+    if kind is None or not _NEEDED[kind] <= len(words) <= len(_FIELDS[kind]):
         raise ValueError(f"{line[:60]!r} is no event of a DAG")
-    values = [_TEXTS.get(name, int)(word) for name, word in zip(_FIELDS[kind], words, strict=True)]
+    values = [_TEXTS.get(name, int)(word) for name, word in zip(_FIELDS[kind], words, strict=False)]
     event: RunEvent = kind(*values)
     return event

@@ -82,8 +82,10 @@ class Attempt:
 
     Attributes:
         cluster: of its jobs; 0: none yet; ``jobs``: how many there are.
-        statuses: of those that have ended, by proc.
-        waiting, held: procs in these states.
+        total: how many there are to be; 0: it is not known.
+        is_late: whether they are made as they are needed; ``has_left``: whether no more will come.
+        statuses: of those that have ended, by proc; ``failed``: how many of them are not 0, ``first_bad``: the first.
+        waiting, held: procs in these states; -1 waits until the first job of its cluster is made.
         holds: how often one was held; ``tries``: of the submission.
         pre_status: of the PRE script; -1: none ran.
         status: what the last part ended with.
@@ -93,7 +95,12 @@ class Attempt:
 
     cluster: int = 0
     jobs: int = 0
+    total: int = 0
+    is_late: bool = False
+    has_left: bool = False
     statuses: dict[int, int] = attrs.Factory(dict)
+    failed: int = 0
+    first_bad: int = 0
     waiting: set[int] = attrs.Factory(set)
     held: set[int] = attrs.Factory(set)
     holds: int = 0
@@ -113,43 +120,55 @@ class ReadyNodes:
         self._parked: dict[str, list[tuple[int, int, int]]] = {}
         self._counts: dict[str, int] = {}
         self._next = 0
+        self._live: dict[int, int] = {}  # of each node, the place that counts; others in the heap are left over
 
     def __len__(self) -> int:
-        return len(self._heap) + sum(map(len, self._parked.values()))
+        return len(self._live)
 
     def push(self, node: int, priority: int, *, first: bool) -> None:
         """A node is ready; ``first``: before others of its priority."""
         self._next += 1
-        heapq.heappush(self._heap, (-priority, -self._next if first else self._next, node))
+        place = self._live[node] = -self._next if first else self._next
+        heapq.heappush(self._heap, (-priority, place, node))
 
     def pop(self, category_of: list[str]) -> int:
         """The best node whose category has room; -1: there is none."""
         while self._heap:
             item = heapq.heappop(self._heap)
+            if self._live.get(item[2]) != item[1]:
+                continue
             category = category_of[item[2]]
             if category in self._limits and self._counts.get(category, 0) >= self._limits[category]:
                 heapq.heappush(self._parked.setdefault(category, []), item)
                 continue
-            if category:
-                self._counts[category] = self._counts.get(category, 0) + 1
+            self.take(item[2], category)
             return item[2]
         return -1
+
+    def take(self, node: int, category: str) -> bool:
+        """This node is submitted, whatever is before it and however full its category; whether it was ready."""
+        if self._live.pop(node, None) is None:
+            return False
+        if category:
+            self._counts[category] = self._counts.get(category, 0) + 1
+        return True
 
     def free(self, category: str) -> None:
         """A node of this category is in the queue no more."""
         if category:
             self._counts[category] -= 1
             parked = self._parked.get(category)
-            if parked:
-                heapq.heappush(self._heap, heapq.heappop(parked))
+            while parked:
+                item = heapq.heappop(parked)
                 if not parked:
                     del self._parked[category]
+                if self._live.get(item[2]) == item[1]:
+                    heapq.heappush(self._heap, item)
+                    break
 
-    def clear(self) -> list[int]:
-        """Forget all of them; which they were."""
-        nodes = [item[2] for items in (self._heap, *self._parked.values()) for item in items]
-        self._heap, self._parked = [], {}
-        return nodes
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._heap, self._parked, self._live = [], {}, {}
 
 
 class ScriptSlots:
@@ -239,6 +258,8 @@ class RunState:
         self.stopped_in: dict[int, NodeState] = {}  # where nodes were when the DAG ended
         self.reasons: dict[int, str] = {}  # why nodes have failed
         self.abort: tuple[int, int] | None = None  # a node, and the status that it ends the DAG with
+        self.is_recovering = False
+        self.noops: list[int] = []  # while it recovers, the ready nodes of which no log tells
         self.effects: list[RunEffect] = []
 
     def state(self, node: int) -> NodeState:
@@ -262,8 +283,9 @@ class RunState:
         return self.attempts.get(node, 0)
 
     def run_script(self, node: int, which: str) -> None:
-        """Run a script of a node as soon as there is room."""
-        self.effects += self.scripts[which].start(node)
+        """Run a script of a node as soon as there is room; while the run recovers, the log tells whether it has."""
+        if not self.is_recovering:
+            self.effects += self.scripts[which].start(node)
 
     def script(self, node: int, which: str) -> Script | None:
         """A script of a node."""

@@ -403,9 +403,6 @@ class Description:
         """
         said = [name for name in ("max_materialize", "max_idle", "materialize_max_idle") if self._sheet.text(name)]
         wanted = bool(said) if self.options.factory is None else self.options.factory
-        if said and self.options.factory is False:
-            self._sheet.warn(f"{said[0]} has no effect: all jobs of a DAG's node are submitted at once. Make them "
-                             "nodes of their own, and bound these with -maxidle or MAXJOBS")
         if not wanted:
             return False
         what = said[0] if said else "-factory"

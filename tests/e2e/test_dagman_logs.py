@@ -45,9 +45,9 @@ def test_a_final_node_finds_the_rescue_file_and_logs_tell_of_scripts(dags: Workf
 
 
 def test_what_a_node_has_without_effect_is_said(dags: Workflows) -> None:
-    several = SAY.replace("queue", "max_materialize = 1\nqueue 3")
-    assert dags.run("JOB A several.sub\n", several_sub=several) == 0
-    assert "WARNING: node A: max_materialize has no effect: all jobs of a DAG's node are submitted" in dags.out()
+    streams = SAY.replace("queue", "stream_input = true\nqueue")
+    assert dags.run("JOB A streams.sub\n", streams_sub=streams) == 0
+    assert "WARNING: node A: stream_input has no effect: " in dags.out()
 
 
 def ads_of(dags: Workflows, *attributes: str) -> dict[str, dict[str, object]]:

@@ -26,11 +26,12 @@ from condor_actors.dag.run_events import (
     REMOVED,
     SUBMIT_FAILED,
     Began,
-    Change,
+    ClusterLeft,
     Halted,
     HoldEnded,
     JobChanged,
     JobEnded,
+    JobMade,
     PostEnded,
     PreEnded,
     RemovedByUser,
@@ -41,11 +42,16 @@ from condor_actors.dag.run_events import (
     SubmitDue,
     SubmitFailed,
     Submitted,
+    ThrottlesSet,
     event_of,
     line_of,
 )
 from condor_actors.dag.run_state import NodeState, RunSettings
 from condor_actors.dag.scope import Reading
+from condor_actors.messages.codes import JobEventType
+from condor_actors.tools.dag.job_events import CHANGES
+from condor_actors.tools.dag.log_recovery import recover
+from condor_actors.userlog.reader import Event
 
 
 def make(rng: random.Random) -> tuple[Dag, str]:
@@ -101,6 +107,10 @@ class World:
     ended_jobs: set[tuple[int, int]] = attrs.Factory(set)
     submitted_for: dict[tuple[int, int], int] = attrs.Factory(dict)
     next_cluster: int = 1
+    made: dict[int, int] = attrs.Factory(dict)  # of the clusters that make their jobs as they are needed
+    left: set[int] = attrs.Factory(set)
+    log: list[Event] = attrs.Factory(list)
+    reads_log: bool = False
 
     def outcome(self, node: int, attempt: int, part: str) -> int:
         """The status of a part: mostly 0."""
@@ -109,6 +119,9 @@ class World:
 
     def jobs(self, node: int, attempt: int) -> int:
         return random.Random(f"{self.seed}/{node}/{attempt}/jobs").choice([1, 1, 1, 3])
+
+    def is_late(self, node: int, attempt: int) -> bool:
+        return random.Random(f"{self.seed}/{node}/{attempt}/late").random() < 0.3
 
     def refuses(self, node: int, attempt: int) -> bool:
         return random.Random(f"{self.seed}/{node}/{attempt}/refuses").random() < 0.04
@@ -184,9 +197,7 @@ def drive(world: World, crashes: float, disturbances: float = 0.0) -> DagRun:
         if run.phase is Phase.OVER:
             return run
         if rng.random() < crashes:
-            run = DagRun(world.dag, world.settings)
-            for line in world.journal:
-                run.handle(event_of(line))
+            run = again(world)
             run.validate()
             pending = list(run.resume())
             live = {cluster: cluster for cluster in world.queue}
@@ -209,13 +220,46 @@ def drive(world: World, crashes: float, disturbances: float = 0.0) -> DagRun:
             tell(SubmitDue(effect.node) if effect.what == "submit" else ScriptDue(effect.node, effect.what))
         elif isinstance(effect, RemoveJobs):
             for cluster in effect.clusters:
-                _, _, jobs = world.queue.get(cluster, (0, 0, 0))
-                for proc in range(jobs):
-                    end(world, cluster, proc, REMOVED, tell)
+                remove(world, cluster, tell)
                 live.pop(cluster, None)
         else:
             assert isinstance(effect, (Note, SaveFile, KillScripts, WriteRescue, Ended))
     raise AssertionError(f"seed {world.seed} does not end")
+
+
+def again(world: World) -> DagRun:
+    """The run after a crash: from its journal, or from the jobs' event log."""
+    if not world.reads_log:
+        run = DagRun(world.dag, world.settings)
+        for line in world.journal:
+            run.handle(event_of(line))
+        return run
+    limits = ThrottlesSet(*(getattr(world.settings, name) for name in ("jobs", "idle", "pre", "post", "hold")))
+    run = DagRun(world.dag, attrs.evolve(world.settings, jobs=0, idle=0, pre=0, post=0, hold=0))
+    world.journal.clear()
+    recover(run, "log", lambda: world.log, lambda event: world.journal.append(line_of(event)), limits)
+    return run
+
+
+def remove(world: World, cluster: int, tell) -> None:
+    _, _, jobs = world.queue.get(cluster, (0, 0, 0))
+    for proc in range(world.made.get(cluster, jobs)):
+        end(world, cluster, proc, REMOVED, tell)
+    if cluster in world.made:
+        leave(world, cluster, tell)
+
+
+def leave(world: World, cluster: int, tell) -> None:
+    node, _, jobs = world.queue[cluster]
+    made = world.made[cluster]
+    world.left.add(cluster)
+    how = "Complete" if made == jobs else "Incomplete"
+    logged(world, JobEventType.CLUSTER_REMOVE, cluster, -1, f"\tMaterialized {made} jobs from {made} items.\t{how}")
+    tell(ClusterLeft(node, cluster, made, made == jobs))
+
+
+def logged(world: World, number: int, cluster: int, proc: int, text: str) -> None:
+    world.log.append(Event(number, cluster, proc, 0, f"{number:03d} event\n{text}\n"))
 
 
 def submit(world: World, run: DagRun, effect: Submit, live, tell) -> None:
@@ -229,9 +273,16 @@ def submit(world: World, run: DagRun, effect: Submit, live, tell) -> None:
         tell(SubmitFailed(node, world.rng.random() < 0.5))
         return
     cluster, world.next_cluster = world.next_cluster, world.next_cluster + 1
-    tell(Reserved(node, cluster))
+    is_late = world.is_late(node, attempt)
+    tell(Reserved(node, cluster, is_late))
     world.queue[cluster] = (node, attempt, world.jobs(node, attempt))
     assert (node, attempt) not in world.submitted_for, "submitted twice"
+    name = f"    DAG Node: {world.dag.nodes[node].name}"
+    if is_late:
+        world.made[cluster] = 0
+        logged(world, JobEventType.CLUSTER_SUBMIT, cluster, -1, name)
+    for proc in range(0 if is_late else world.jobs(node, attempt)):
+        logged(world, JobEventType.SUBMIT, cluster, proc, name)
     world.submitted_for[node, attempt] = cluster
     live[cluster] = cluster
     if world.rng.random() < 0.1:
@@ -252,7 +303,16 @@ def job_event(world: World, run: DagRun, cluster: int, live, tell) -> None:
     node, attempt, jobs = world.queue[cluster]
     if run.nodes.state(node) is NodeState.SUBMITTING:
         return
-    left = [proc for proc in range(jobs) if (cluster, proc) not in world.ended_jobs]
+    made = world.made.get(cluster, jobs)
+    left = [proc for proc in range(made) if (cluster, proc) not in world.ended_jobs]
+    if made < jobs and (not left or world.rng.random() < 0.4) and cluster not in world.left:
+        world.made[cluster] += 1
+        logged(world, JobEventType.SUBMIT, cluster, made, f"    DAG Node: {world.dag.nodes[node].name}")
+        tell(JobMade(node, cluster, made))
+        return
+    if not left and cluster in world.made and cluster not in world.left:
+        leave(world, cluster, tell)
+        return
     if not left:
         for proc in range(jobs):  # told again: a DAGMan that read the log before a crash reads it once more
             end(world, cluster, proc, world.outcome(node, attempt, f"job{proc}"), tell)
@@ -260,7 +320,9 @@ def job_event(world: World, run: DagRun, cluster: int, live, tell) -> None:
         return
     proc = world.rng.choice(left)
     if world.rng.random() < 0.5:
-        tell(JobChanged(node, cluster, proc, world.rng.choice(list(Change))))
+        event = world.rng.choice([JobEventType.EXECUTE, JobEventType.JOB_EVICTED, JobEventType.JOB_HELD])
+        logged(world, event, cluster, proc, "")
+        tell(JobChanged(node, cluster, proc, CHANGES[event]))
     else:
         world.ended_jobs.add((cluster, proc))
         end(world, cluster, proc, world.outcome(node, attempt, f"job{proc}"), tell)
@@ -269,6 +331,8 @@ def job_event(world: World, run: DagRun, cluster: int, live, tell) -> None:
 def end(world: World, cluster: int, proc: int, status: int, tell) -> None:
     node = world.queue[cluster][0]
     world.ended_jobs.add((cluster, proc))
+    number = JobEventType.JOB_ABORTED if status == REMOVED else JobEventType.JOB_TERMINATED
+    logged(world, number, cluster, proc, f"\t(1) Normal termination (return value {status})")
     tell(JobEnded(node, cluster, proc, status))
 
 
@@ -282,9 +346,15 @@ def script(world: World, run: DagRun, effect: RunScript, deferred, tell) -> None
             deferred.add((node, "pre", attempt))
             tell(PreEnded(node, 9))
         else:
-            tell(PreEnded(node, world.outcome(node, attempt, "pre")))
+            status = world.outcome(node, attempt, "pre")
+            if status and status == world.dag.nodes[node].pre_skip:
+                logged(world, JobEventType.PRESKIP, 0, 0, f"    DAG Node: {world.dag.nodes[node].name}")
+            tell(PreEnded(node, status))
     else:
-        tell(PostEnded(node, world.outcome(node, attempt, "post")))
+        status = world.outcome(node, attempt, "post")
+        logged(world, JobEventType.POST_SCRIPT_TERMINATED, 0, 0, f"\t(1) Normal termination (return value {status})\n"
+               f"    DAG Node: {world.dag.nodes[node].name}")
+        tell(PostEnded(node, status))
 
 
 @pytest.mark.parametrize("block", range(8))
@@ -332,3 +402,32 @@ def test_it_ends_however_it_is_disturbed(block: int) -> None:
                 assert expected[node.name] == "DONE", f"seed {seed}\n{text}"
         if dag.final >= 0:
             assert run.nodes.state(dag.final).name in ("DONE", "FAILED"), f"seed {seed}\n{text}"
+
+
+class LoggedWorld(World):
+    """A world in which all that comes to pass stands in the jobs' event log: a failed PRE script does not."""
+
+    def outcome(self, node: int, attempt: int, part: str) -> int:
+        status = super().outcome(node, attempt, part)
+        return status if part != "pre" or status == self.dag.nodes[node].pre_skip else 0
+
+    def refuses(self, node: int, attempt: int) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_the_event_log_alone_makes_the_same_run(block: int) -> None:
+    """Whenever it crashes and its journal is lost, the log tells enough: nothing is submitted twice, all ends alike."""
+    for seed in range(block * 40, block * 40 + 40):
+        rng = random.Random(seed)
+        dag, text = make(rng)
+        for node in dag.nodes:
+            node.fails_fast = False
+        settings = RunSettings(jobs=rng.choice([0, 1, 3]), idle=rng.choice([0, 1, 4]), pre=rng.choice([0, 1]),
+                               post=rng.choice([0, 1]), holds=0, fails_fast=False, submit_attempts=2)
+        world = LoggedWorld(dag, seed, rng, settings, reads_log=True)
+        run = drive(world, 0.05)
+        if not any(node.unless_exit is not None for node in dag.nodes):
+            found = {node.name: run.nodes.state(number).name for number, node in enumerate(dag.nodes)
+                     if node.kind is not Kind.FINAL}
+            assert found == world.model(), f"seed {seed}\n{text}"

@@ -28,19 +28,21 @@ __all__ = ["WorkflowChecker"]
 
 @attrs.define
 class _Try:
-    """One try of one node: a cluster."""
+    """One try of one node: a cluster; ``total``: how many jobs it is to make as they are needed, 0: it is no such."""
 
     runs: DagRuns
     node: int
     run: int
     attempt: int
     jobs: int = 0
+    total: int = 0
+    has_left: bool = False
     statuses: dict[int, int] = attrs.Factory(dict)
 
     @property
     def is_over(self) -> bool:
         """Whether the log tells the end of all its jobs."""
-        return 0 < self.jobs <= len(self.statuses)
+        return (self.has_left if self.total else self.jobs > 0) and self.jobs <= len(self.statuses)
 
     def succeeded(self) -> bool:
         """Whether the node has by this try, as far as the log tells."""
@@ -49,7 +51,7 @@ class _Try:
         node = self.runs.dag.nodes[self.node]
         if node.post is not None:
             return self.runs.outcomes.status(self.run, node.name, self.attempt, "post") == 0
-        return not any(self.statuses.values())
+        return not any(self.statuses.values()) and self.total in (0, self.jobs)
 
 
 class WorkflowChecker:
@@ -78,6 +80,8 @@ class WorkflowChecker:
         names = [node.name for node in runs.dag.nodes]
         node = names.index(ad.get_str("DAGNodeName"))
         new = _Try(runs, node, ad.get_int("DAGManJobId"), ad.get_int("DAGManNodeRetry"))
+        if "JobMaterializeMaxIdle" in ad:
+            new.total = ad.get_int("TotalSubmitProcs")
         what = f"{runs.name}: node {names[node]}, run {new.run}, try {new.attempt}"
         earlier = self._of_node.setdefault((runs.name, node), [])
         if any((each.run, each.attempt) == (new.run, new.attempt) for each in earlier):
@@ -123,6 +127,8 @@ class WorkflowChecker:
                 tried.statuses[event.proc] = status_of(event)
             elif tried is not None and event.number == JobEventType.JOB_ABORTED:
                 tried.statuses[event.proc] = REMOVED
+            elif tried is not None and event.number == JobEventType.CLUSTER_REMOVE:
+                tried.has_left = True
 
     def end(self) -> None:
         """Each node has succeeded, once.

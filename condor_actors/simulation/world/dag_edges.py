@@ -20,7 +20,7 @@ from condor_actors.dag.dag_run import DagRun
 from condor_actors.dag.rescue import rescue_text
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, PeerDown, Refused
 from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
-from condor_actors.messages.submission import ReserveCluster, SubmitPage
+from condor_actors.messages.submission import ReserveCluster, SubmitItems, SubmitPage
 from condor_actors.simulation.world.dag_outcomes import DEFERRED, Outcomes
 from condor_actors.simulation.world.disk import Committer, Kept
 from condor_actors.simulation.world.scenario import Submission
@@ -155,7 +155,7 @@ class SimulatedSubmitter:
         self._place = place
         self._home = home
         self._numbers: list[int] = []
-        self._prepared: dict[int, tuple[bytes, tuple[bytes, ...]]] = {}
+        self._prepared: dict[int, tuple[bytes, tuple[bytes, ...], bool]] = {}
         line.broke = self._broke
 
     def _broke(self) -> None:
@@ -180,17 +180,18 @@ class SimulatedSubmitter:
 
     def _prepare_one(self, wanted: Wanted) -> Prepared:
         name, attempt = wanted.node.name, int(wanted.macros["RETRY"])
-        count = self._outcomes.jobs(name)
+        count, is_late = self._outcomes.jobs(name), self._outcomes.is_late(name)
         submission = Submission(
             when_s=0.0, owner="", machine="", count=count,
-            ad={**self._ad, "DAGNodeName": quote(name), "DAGManNodeRetry": str(attempt)},
+            ad={**self._ad, "DAGNodeName": quote(name), "DAGManNodeRetry": str(attempt),
+                **({"JobMaterializeMaxIdle": "1"} if is_late else {})},
             each=tuple({"cpu_s": self._outcomes.cpu_s(name, proc),
                         "exit": self._outcomes.status(self._run, name, attempt, f"job{proc}")}
                        for proc in range(count)))
         cluster = self._numbers.pop(0)
         self._prepared[cluster] = (cluster_ad(submission, self._place, self._home), tuple(
-            proc_ad(submission, self._place, proc) for proc in range(count)))
-        return Prepared(wanted.number, cluster, count)
+            proc_ad(submission, self._place, proc) for proc in range(count)), is_late)
+        return Prepared(wanted.number, cluster, count, is_late)
 
     @inlineCallbacks
     def send(self, prepared: Sequence[Prepared]) -> Any:
@@ -200,9 +201,12 @@ class SimulatedSubmitter:
             ads = self._prepared.pop(each.cluster, None)
             if ads is None:
                 raise LinkLost("the line to the schedd broke")
+            common, own, is_late = ads
+            page: Any = (SubmitItems(cluster_id=each.cluster, page=0, cluster_ad=common, items=own, last=True)
+                         if is_late else SubmitPage(cluster_id=each.cluster, page=0, cluster_ad=common, procs=own,
+                                                    first_proc=0, last=True))
             try:
-                yield self._line.ask(SubmitPage(cluster_id=each.cluster, page=0, cluster_ad=ads[0], procs=ads[1],
-                                                first_proc=0, last=True))
+                yield self._line.ask(page)
                 problems.append("")
             except RequestRefused as error:
                 problems.append(str(error))
@@ -210,7 +214,7 @@ class SimulatedSubmitter:
 
     @inlineCallbacks
     def _jobs_of(self, cluster: int, node: str) -> Any:
-        for source in ("queue", "history"):
+        for source in ("queue", "factories", "history"):
             page = yield self._line.ask(QueryJobs(
                 source=source, ids=((cluster, -1),), projection=("TotalSubmitProcs",),
                 constraint=f"DAGNodeName =?= {quote(node)}"))

@@ -34,6 +34,10 @@ class Outcomes:
         """How many jobs a node has."""
         return self._chance(node, "jobs").choice((1, 1, 1, 3))
 
+    def is_late(self, node: str) -> bool:
+        """Whether they are made as they are needed."""
+        return self._chance(node, "late").random() < 0.3
+
     def cpu_s(self, node: str, proc: int) -> float:
         """How long one of them computes."""
         return round(self._chance(node, proc, "cpu").uniform(2.0, 90.0), 3)

@@ -16,9 +16,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from condor_actors.actors.actor import Actor
-from condor_actors.classads import quote
 from condor_actors.dag.dag_run import DagRun, Phase
-from condor_actors.dag.definitions import Kind
 from condor_actors.dag.picture import Picture
 from condor_actors.dag.reports import attributes, spoken, status_file, table
 from condor_actors.dag.rescue import rescue_text
@@ -37,10 +35,12 @@ from condor_actors.dag.run_effects import (
 from condor_actors.dag.run_events import (
     REMOVED,
     Began,
+    ClusterLeft,
     Halted,
     HoldEnded,
     JobChanged,
     JobEnded,
+    JobMade,
     PostEnded,
     PreEnded,
     ProvisionerReady,
@@ -57,9 +57,10 @@ from condor_actors.dag.run_events import (
 from condor_actors.dag.run_state import NodeState
 from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import Delivery, TimerFired
-from condor_actors.tools.dag.job_events import CHANGES, TOLD, date_of, hold_reason, shown_date
+from condor_actors.tools.dag.job_events import CHANGES, TOLD, date_of, hold_reason, jobs_made, shown_date
 from condor_actors.tools.dag.log_tail import status_of
 from condor_actors.tools.dag.node_description import folder_of
+from condor_actors.tools.dag.node_macros import wanted_of
 from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
 from condor_actors.tools.dag.script_runner import ScriptRunner, words_of
 from condor_actors.tools.dag.state_log import RECOVERS
@@ -72,7 +73,6 @@ __all__ = ["Around", "DagActor"]
 AGAIN_S = 2.0
 MOST_AGAIN_S = 60.0
 PROVISIONED = 2
-MOST_NAMES = 16384
 
 
 @attrs.frozen(kw_only=True)
@@ -230,6 +230,20 @@ class DagActor(Actor):
             self.tell(JobChanged(node, event.cluster, event.proc, CHANGES[JobEventType(event.number)]))
             if event.number == JobEventType.JOB_HELD:
                 self.say(f"  Hold reason: {hold_reason(event)}")
+        elif event.number == JobEventType.FACTORY_PAUSED:
+            self.say(f"  It makes no more jobs until it is released: {hold_reason(event)}")
+        else:
+            self._made(node, event)
+
+    def _made(self, node: int, event: Event) -> None:
+        """A cluster that makes its jobs as they are needed has made one, or has left the queue."""
+        attempt = self.core.nodes.active.get(node)
+        if attempt is None or not attempt.is_late:
+            return
+        if event.number == JobEventType.SUBMIT:
+            self.tell(JobMade(node, event.cluster, event.proc))
+        elif event.number == JobEventType.CLUSTER_REMOVE:
+            self.tell(ClusterLeft(node, event.cluster, *jobs_made(event)))
 
     # -- effects
 
@@ -303,30 +317,11 @@ class DagActor(Actor):
         while self._wanted and len(batch) < self._around.batch:
             effect = self._wanted.popleft()
             if self.core.nodes.state(effect.node) is NodeState.SUBMITTING:
-                batch.append(self._wanted_of(effect))
+                batch.append(wanted_of(self.core, effect, self._around))
         if batch:
             self._is_submitting = True
             work = self._around.in_schedd(self._around.submitter.prepare, batch)
             self.context.defer_to_turn(work, lambda result: self._prepared(result, batch))
-
-    def _wanted_of(self, effect: Submit) -> Wanted:
-        run, number = self.core, effect.node
-        node = run.dag.nodes[number]
-        parents = run.dag.parents(number)
-        names = ",".join(parents)
-        macros = {
-            **self._around.macros, "JOB": node.name, "RETRY": str(run.nodes.attempt_of(number)),
-            "FAILED_COUNT": str(run.nodes.counts[NodeState.FAILED]), "DAG_STATUS": str(int(run.status)),
-            "DAG_PARENT_NAMES": names, "dag_node_name": node.name,
-        }
-        macros["My.DAGParentNodeNames"] = quote(names if len(names) < MOST_NAMES else "")
-        if node.priority + self._around.priority:
-            macros["priority"] = str(node.priority + self._around.priority)
-        if self._around.records_retry:
-            macros["My.DAGManNodeRetry"] = macros["RETRY"]
-        if node.kind is Kind.FINAL:
-            macros["My.DAG_Status"] = macros["DAG_STATUS"]
-        return Wanted(number, node, macros, effect.cluster)
 
     def _prepared(self, result: Any, batch: Sequence[Wanted]) -> None:
         if isinstance(result, Failure):
@@ -343,7 +338,7 @@ class DagActor(Actor):
                 self.say(f"Node {name} is in the queue already: cluster {each.cluster}")
                 self.tell(Submitted(each.number, each.cluster, each.jobs))
             elif self.core.nodes.state(each.number) is NodeState.SUBMITTING:
-                self.tell(Reserved(each.number, each.cluster))
+                self.tell(Reserved(each.number, each.cluster, each.is_late))
                 ready.append(each)
         if ready:
             self.context.after_commit(lambda: self._send(ready))

@@ -9,9 +9,10 @@ import stat
 import attrs
 
 from condor_actors.dag.rescue import rescue_name
+from condor_actors.tools.dag.dag_flags import DagOptions
 from condor_actors.written_text import read_written
 
-__all__ = ["DagFiles", "is_ours", "open_own", "read_text"]
+__all__ = ["DagFiles", "is_ours", "named_state", "open_own", "read_text"]
 
 
 def read_text(path: str) -> str:
@@ -41,6 +42,14 @@ def open_own(path: str, flags: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def named_state(options: DagOptions, files: DagFiles) -> str:
+    """The file that -RescueFile or -load_save names; empty: neither is given."""
+    name = options.texts.get("load_save", "")
+    if name and "/" not in name:
+        return os.path.join(os.path.dirname(files.primary), "save_files", name)
+    return name or options.texts.get("rescuefile", "")
 
 
 def is_ours(path: str) -> bool:
@@ -120,6 +129,14 @@ class DagFiles:
     def rescue(self, number: int) -> str:
         """A rescue file."""
         return rescue_name(self.primary, number, several=self.several)
+
+    def rescue_number(self, path: str) -> int:
+        """The number of a rescue file of this DAG; 0: it is none."""
+        beginning, _, digits = path.rpartition(".rescue")
+        if len(digits) != 3 or not (digits.isascii() and digits.isdecimal()) or not beginning:
+            return 0
+        own = self.rescue(int(digits))
+        return int(digits) if os.path.abspath(own) == os.path.abspath(path) else 0
 
     def beside(self) -> list[str]:
         """The names of all files in its folder, as its own name is written."""

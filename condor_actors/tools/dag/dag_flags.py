@@ -94,7 +94,7 @@ def options_of(given: Sequence[Given]) -> DagOptions:
     """The options of a command line.
 
     Raises:
-        ToolError: a number is none.
+        ToolError: a number is none, or two flags each name a state to go on from.
     """
     options = DagOptions()
     for item in given:
@@ -115,7 +115,18 @@ def options_of(given: Sequence[Given]) -> DagOptions:
             options.texts[item.name] = value
         else:
             options.switches.add(item.name)
+        _refuse_conflict(options, item)
     return options
+
+
+def _refuse_conflict(options: DagOptions, item: Given) -> None:
+    """A flag that names a state to go on from, and those before it."""
+    given = {*options.numbers, *options.texts, *options.switches}
+    others = [_SPELLED[name] for name in _CONFLICTS.get(item.name, ()) if name in given]
+    if others:
+        raise ToolError(f"ERROR: {_SPELLED[item.name]} can not be used with the following flag"
+                        f"{'s' if len(others) > 1 else ''}: {','.join(others)}: each names a state to go on from; "
+                        "give one of them")
 
 
 def inherited_words(options: DagOptions) -> list[str]:
@@ -142,5 +153,11 @@ _SPELLED = {
     "-Suppress_notification", "dont_suppress_notification": "-Dont_Suppress_notification", "notification":
     "-Notification", "dagman": "-Dagman", "autorescue": "-AutoRescue", "batch-name": "-Batch-Name",
     "alwaysrunpost": "-AlwaysRunPost", "dontalwaysrunpost": "-DontAlwaysRunPost", "update_submit": "-Update_submit",
-    "import_env": "-Import_env", "allowversionmismatch": "-AllowVersionMismatch",
+    "import_env": "-Import_env", "allowversionmismatch": "-AllowVersionMismatch", "dorecovery": "-DoRecovery",
+    "dorescuefrom": "-DoRescueFrom", "rescuefile": "-RescueFile", "load_save": "-load_save",
 }  # fmt: skip
+_CONFLICTS = {
+    "dorescuefrom": ("load_save", "rescuefile"), "rescuefile": ("load_save", "dorescuefrom"),
+    "load_save": ("dorecovery", "dorescuefrom", "rescuefile"), "dorecovery": ("load_save",),
+}
+"""Flags of which one run can have one only."""

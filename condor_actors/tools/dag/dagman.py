@@ -11,7 +11,8 @@ other         an ABORT-DAG-ON's
 ============  =====================================================================
 
 Only one runs a DAG at a time: it holds the lock file.  It begins from its journal where there is one: then the run was
-killed; else from the newest rescue file, or from the beginning.
+killed; else, with -DoRecovery, from what the event log of its nodes' jobs tells; else from the newest rescue file, or
+from the beginning.
 
 **Source**: the manual, condor_dagman.
 """
@@ -36,17 +37,18 @@ from condor_actors import accounts
 from condor_actors.classads import ClassAd, quote, unparse
 from condor_actors.config import Config
 from condor_actors.config.parameters.dagman import ROWS
-from condor_actors.dag.dag_run import DagRun
+from condor_actors.dag.dag_run import DagRun, Phase
 from condor_actors.dag.definitions import Dag
 from condor_actors.dag.errors import DagError
 from condor_actors.dag.reader import apply_rescue, read_dag, refuse_cycle
 from condor_actors.dag.rescue import newest_rescue
-from condor_actors.dag.run_events import ThrottlesSet
+from condor_actors.dag.run_events import RunEvent, ThrottlesSet, line_of
 from condor_actors.dag.run_state import RunSettings
 from condor_actors.dag.scope import Reading
-from condor_actors.tools.dag.dag_files import DagFiles, is_ours, open_own, read_text
+from condor_actors.tools.dag.dag_files import DagFiles, is_ours, named_state, open_own, read_text
 from condor_actors.tools.dag.dag_flags import SHARED, DagOptions, inherited_words, options_of
 from condor_actors.tools.dag.journal import Journal, JournalError, digest_of
+from condor_actors.tools.dag.log_recovery import events_of, give_up_lost, recover, whole_bytes
 from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
 from condor_actors.tools.dag.submitter import SCHEDD_AWAY, Submitter
 from condor_actors.tools.lib.command import ToolError, reminder_of, run
@@ -210,7 +212,9 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
     dag_id = _own_cluster()
     words = inherited_words(options)
     submitter = Submitter(config, os.getcwd(), dag_id, appends=config.boolean("DAGMAN_DEFAULT_APPEND_VARS"),
-                          commands=_commands(options, config), subdag_words=words)
+                          commands=_commands(options, config), subdag_words=words,
+                          rescue=options.numbers.get("dorescuefrom", 0) or files.rescue_number(
+                              options.texts.get("rescuefile", "")))
     try:
         ad = submitter.own_ad()
     except SCHEDD_AWAY as error:
@@ -218,8 +222,6 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
     if "batch-name" not in options.texts and "JobBatchName" in ad:
         words += ["-Batch-Name", ad.get_str("JobBatchName")]
     goes_on = os.path.exists(files.journal) and "force" not in options.switches
-    if "dorecovery" in options.switches and not goes_on:
-        raise ToolError(f"ERROR: -DoRecovery: there is no {files.journal} to go on from")
     rescue = Journal.head(files.journal)[2] if goes_on else _rescue(options, files, config)
     if rescue:
         say(f"Restoring state from {rescue}")
@@ -231,28 +233,12 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
         say(f"{row.name} setting: {value.capitalize() if value and value.lower() in ('true', 'false') else value}")
     for file in options.files:
         say(f"Parsing {file} ...")
-    digest = digest_of(dag)
-    if goes_on:
-        say("Running in RECOVERY mode...")
-        run = DagRun(dag, Journal.head(files.journal)[3])
-        journal = Journal.open(files.journal, digest, run.handle)
-        limits = ThrottlesSet(settings.jobs, settings.idle, settings.pre, settings.post, settings.hold)
-        run.handle(limits)
-        say("...done with RECOVERY mode")
-    else:
-        run = DagRun(dag, settings)
-        try:
-            descriptor = open_own(nodes_log, os.O_WRONLY)
-        except OSError as error:
-            raise ToolError(f"ERROR: cannot write {nodes_log}: {error.strerror}") from None
-        os.ftruncate(descriptor, 0)
-        os.close(descriptor)
-        journal = Journal.create(files.journal, digest, settings, rescue, time.time())
-    number = re.search(r"\.rescue(\d+)\Z", rescue)
+    run, journal = _begun(dag, files, settings, nodes_log, rescue, submitter, say, goes_on=goes_on,
+                          from_log="dorecovery" in options.switches)
     version = _VERSION.search(version_line())
     ending = Ending(
         status=0, dag_id=dag_id, parent_id=ad.get_int("DAGManJobId"), began_s=journal.began_s,
-        rescue_read=int(number.group(1)) if number else 0, version=version.group(1) if version else "",
+        rescue_read=files.rescue_number(rescue), version=version.group(1) if version else "",
         metrics_form=config.integer("DAGMAN_METRICS_FILE_VERSION"),
         graph=config.boolean("DAGMAN_REPORT_GRAPH_METRICS"), most_rescues=config.integer("DAGMAN_MAX_RESCUE_NUM"),
         resets_retries=config.boolean("DAGMAN_RESET_RETRIES_UPON_RESCUE"), writes_rescue=False)
@@ -260,6 +246,67 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
                  files=RunFiles(dag, files, out, nodes_log), submitter=submitter,
                  macros=_macros(options, ad, dag_id, nodes_log, config), nodes_log=nodes_log,
                  ending=ending)
+
+
+def _begun(dag: Dag, files: DagFiles, settings: RunSettings, nodes_log: str, rescue: str, submitter: Submitter,
+           say: Callable[[str], None], *, goes_on: bool, from_log: bool) -> tuple[DagRun, Journal]:
+    """A new run, or one as its journal has left it, or as the jobs' event log tells.
+
+    Raises:
+        ToolError: the log cannot be written, or it is not there and the run is to be made of it.
+        JournalError: journal or log are those of another DAG.
+    """
+    digest = digest_of(dag)
+    if goes_on or from_log:
+        say("Running in RECOVERY mode...")
+    if goes_on:
+        run = DagRun(dag, Journal.head(files.journal)[3])
+        journal = Journal.open(files.journal, digest, run.handle)
+        from_log = run.nodes.is_recovering or (from_log and run.phase is Phase.BEFORE)  # killed when it read the log
+        if not from_log:
+            run.handle(_limits(settings))
+            say("...done with RECOVERY mode")
+            return run, journal
+    if from_log:
+        run, journal = _of_log(dag, files, settings, nodes_log, rescue, digest, submitter, say)
+        say("...done with RECOVERY mode")
+        return run, journal
+    try:
+        descriptor = open_own(nodes_log, os.O_WRONLY)
+    except OSError as error:
+        raise ToolError(f"ERROR: cannot write {nodes_log}: {error.strerror}") from None
+    os.ftruncate(descriptor, 0)
+    os.close(descriptor)
+    return DagRun(dag, settings), Journal.create(files.journal, digest, settings, rescue, time.time())
+
+
+def _limits(settings: RunSettings) -> ThrottlesSet:
+    return ThrottlesSet(settings.jobs, settings.idle, settings.pre, settings.post, settings.hold)
+
+
+def _of_log(dag: Dag, files: DagFiles, settings: RunSettings, nodes_log: str, rescue: str, digest: str,
+            submitter: Submitter, say: Callable[[str], None]) -> tuple[DagRun, Journal]:
+    """The run as the jobs' event log tells; its journal is written anew."""
+    if not is_ours(nodes_log) or not os.path.getsize(nodes_log):
+        raise ToolError(f"ERROR: -DoRecovery: there is no {files.journal} to go on from, and nothing in {nodes_log}")
+    free = attrs.evolve(settings, jobs=0, idle=0, pre=0, post=0, hold=0)
+    run, lines = DagRun(dag, free), list[str]()
+    size = whole_bytes(nodes_log)
+
+    def record(event: RunEvent) -> None:
+        lines.append(line_of(event))
+
+    recover(run, nodes_log, lambda: events_of(nodes_log, size), record, _limits(settings))
+    try:
+        lost = give_up_lost(run, lambda cluster, name: submitter.jobs_of(cluster, name) > 0, record)
+    except SCHEDD_AWAY as error:
+        raise _ScheddAwayError(str(error)) from None
+    for sentence in lost:
+        say(f"ERROR: {sentence}")
+    journal = Journal.create(files.journal, digest, free, rescue, time.time())
+    journal.append([*lines, f"@ {size}"])
+    journal.offset = size
+    return run, journal
 
 
 def _configuration() -> Config:
@@ -282,11 +329,9 @@ def _configuration() -> Config:
 
 def _rescue(options: DagOptions, files: DagFiles, config: Config) -> str:
     """The file that a new run begins from; empty: none."""
-    if "load_save" in options.texts:
-        name = options.texts["load_save"]
-        return name if "/" in name else os.path.join(os.path.dirname(files.primary), "save_files", name)
-    if "rescuefile" in options.texts:
-        return options.texts["rescuefile"]
+    named = named_state(options, files)
+    if named:
+        return named
     if options.numbers.get("dorescuefrom"):
         return files.rescue(options.numbers["dorescuefrom"])
     automatic = config.boolean("DAGMAN_AUTO_RESCUE") if options.auto_rescue is None else options.auto_rescue

@@ -9,7 +9,7 @@ from condor_actors.dag.run_events import Change
 from condor_actors.messages.codes import JobEventType
 from condor_actors.userlog.reader import Event
 
-__all__ = ["CHANGES", "TOLD", "date_of", "hold_reason", "shown_date"]
+__all__ = ["CHANGES", "TOLD", "date_of", "hold_reason", "jobs_made", "shown_date"]
 
 CHANGES = {
     JobEventType.EXECUTE: Change.RUNNING, JobEventType.JOB_UNSUSPENDED: Change.RUNNING,
@@ -20,8 +20,12 @@ CHANGES = {
 TOLD = {int(each): each.name for each in (
     JobEventType.JOB_EVICTED, JobEventType.SHADOW_EXCEPTION, JobEventType.JOB_SUSPENDED, JobEventType.JOB_UNSUSPENDED,
     JobEventType.CHECKPOINTED, JobEventType.IMAGE_SIZE, JobEventType.REMOTE_ERROR, JobEventType.JOB_DISCONNECTED,
-    JobEventType.JOB_RECONNECTED, JobEventType.JOB_RECONNECT_FAILED, JobEventType.FILE_TRANSFER)}
+    JobEventType.JOB_RECONNECTED, JobEventType.JOB_RECONNECT_FAILED, JobEventType.FILE_TRANSFER,
+    JobEventType.CLUSTER_SUBMIT, JobEventType.CLUSTER_REMOVE, JobEventType.FACTORY_PAUSED,
+    JobEventType.FACTORY_RESUMED)}
 """Events of jobs that mean nothing to the run, or more to people than to it."""
+_MADE = re.compile(r'Materialized (\d{1,9}) jobs from|<a n="NextProcId"><i>(\d{1,9})</i>')
+_COMPLETE = re.compile(r'items\.\s+Complete\b|<a n="Completion"><i>1</i>')
 _DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
@@ -36,6 +40,12 @@ def date_of(event: Event) -> str:
     return shown_date(time.mktime(time.strptime(date[0], "%Y-%m-%d %H:%M:%S"))) if date else ""
 
 
+def jobs_made(event: Event) -> tuple[int, bool]:
+    """Of a cluster that has left the queue: how many jobs it has made, -1: it does not say; whether these were all."""
+    found = _MADE.search(event.text)
+    return int(found[1] or found[2]) if found else -1, _COMPLETE.search(event.text) is not None
+
+
 def hold_reason(event: Event) -> str:
-    """Why a job was held."""
+    """Why a job was held, or a cluster makes no more jobs."""
     return "".join(event.text.splitlines()[1:2]).strip() or "(unknown)"

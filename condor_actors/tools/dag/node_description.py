@@ -42,7 +42,7 @@ def describe(node: Node, world: Environment, reserve: Callable[[], int], macros:
     behind = (*(f"{name} = {value}" for name, value in (commands or {}).items()),
               *(f"{each.name} = {each.value}" for each in node.variables if _appended(each, appends)))
     has_queue = any(line.block is None and is_queue(line.text) for line in LineReader(text, source))
-    options = Options(factory=False, assignments=tuple(before), appended=behind, queue=None if has_queue else "",
+    options = Options(assignments=tuple(before), appended=behind, queue=None if has_queue else "",
                       single_cluster=True)
     description = Description(world, reserve, options)
     clusters = description.read(text, source or node.name)

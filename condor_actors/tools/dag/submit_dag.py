@@ -22,7 +22,7 @@ from condor_actors.dag.reader import read_dag, refuse_cycle
 from condor_actors.dag.rescue import later_rescues, newest_rescue
 from condor_actors.dag.scope import Reading
 from condor_actors.submit.quoting import parse_environment
-from condor_actors.tools.dag.dag_files import DagFiles, read_text
+from condor_actors.tools.dag.dag_files import DagFiles, named_state, read_text
 from condor_actors.tools.dag.dag_flags import SHARED, DagOptions, inherited_words, options_of
 from condor_actors.tools.dag.node_description import folder_of
 from condor_actors.tools.dag.run_files import replace_file
@@ -136,7 +136,13 @@ def _clear_the_way(options: DagOptions, files: DagFiles, config: Config) -> None
         for path in later_rescues(beside, files.primary, number, several=files.several):
             os.rename(path, path + ".old")
         return
-    if {"load_save", "rescuefile"} & options.texts.keys() or {"update_submit", "dorecovery"} & options.switches:
+    named = named_state(options, files)
+    if named and not os.path.exists(named):
+        raise ToolError(f"ERROR: {named} does not exist, from which the DAG is to go on")
+    if "rescuefile" in options.texts:
+        for path in later_rescues(beside, files.primary, files.rescue_number(named), several=files.several):
+            os.rename(path, path + ".old")
+    if named or {"update_submit", "dorecovery"} & options.switches:
         return
     automatic = config.boolean("DAGMAN_AUTO_RESCUE") if options.auto_rescue is None else options.auto_rescue
     newest = newest_rescue(beside, files.primary, config.integer("DAGMAN_MAX_RESCUE_NUM"), several=files.several)

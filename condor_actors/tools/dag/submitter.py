@@ -19,6 +19,7 @@ import attrs
 from condor_actors.classads import ClassAd, quote
 from condor_actors.config import Config
 from condor_actors.dag.definitions import Kind, Node
+from condor_actors.dag.rescue import rescue_name
 from condor_actors.messages.queue import ActOnJobs, EditJobs, JobAction, QueryJobs
 from condor_actors.messages.submission import ReserveCluster
 from condor_actors.submit import Cluster, SubmitError
@@ -58,6 +59,7 @@ class Prepared:
     Attributes:
         number: of the node.
         cluster: its number; ``jobs``: how many it has.
+        is_late: whether the schedd makes its jobs as they are needed.
         there: whether the schedd had it already.
         problem: why it cannot be submitted; empty: it can.
         warnings: what its description has without effect.
@@ -66,6 +68,7 @@ class Prepared:
     number: int
     cluster: int = 0
     jobs: int = 0
+    is_late: bool = False
     there: bool = False
     problem: str = ""
     warnings: tuple[str, ...] = ()
@@ -81,16 +84,19 @@ class Submitter:
         appends: whether VARS stand behind the description's commands.
         commands: what does so of every node.
         subdag_words: the flags that a SUBDAG's condor_submit_dag gets.
+        rescue: the number of the rescue file from which the DAG goes on, when it was named: a SUBDAG that has one of
+            this number goes on from that, the first time; 0: from its newest.
     """
 
     def __init__(self, config: Config, cwd: str, dag_id: int, *, appends: bool,
-                 commands: Mapping[str, str], subdag_words: Sequence[str]) -> None:
+                 commands: Mapping[str, str], subdag_words: Sequence[str], rescue: int = 0) -> None:
         self._config = config
         self._cwd = cwd
         self._id = dag_id
         self._appends = appends
         self._commands = commands
         self._subdag_words = subdag_words
+        self._rescue = rescue
         self._there: Schedd | None = None
         self._numbers: list[int] = []
         self._prepared: dict[int, Cluster] = {}
@@ -154,7 +160,7 @@ class Submitter:
         warnings: list[str] = []
         try:
             if node.kind is Kind.SUBDAG:
-                node = self._subdag(node, folder, wanted.macros.get("priority", ""))
+                node = self._subdag(node, folder, wanted.macros)
             if self._world is None:
                 self._world = environment(self._config, submit_method=1)
             world = attrs.evolve(self._world, cwd=folder)
@@ -168,18 +174,23 @@ class Submitter:
         except OSError as error:
             return Prepared(wanted.number, problem=f"{error.filename or node.description}: {error.strerror or error}")
         self._prepared[cluster.cluster_id] = cluster
-        return Prepared(wanted.number, cluster.cluster_id, len(cluster.procs), warnings=tuple(warnings))
+        return Prepared(wanted.number, cluster.cluster_id, len(cluster.procs), cluster.is_factory,
+                        warnings=tuple(warnings))
 
-    def _subdag(self, node: Node, folder: str, priority: str) -> Node:
+    def _subdag(self, node: Node, folder: str, macros: Mapping[str, str]) -> Node:
         """The node that submits a DAG of its own: its submit file is made; its nodes have this priority and their own.
 
         Raises:
             SubmitError: it cannot be made.
         """
-        made = f"{node.description}.condor.sub"
+        made, priority = f"{node.description}.condor.sub", macros.get("priority", "")
+        rescue = []
+        if self._rescue and macros.get("RETRY") == "0" and os.path.exists(os.path.join(
+                folder, rescue_name(node.description, self._rescue, several=False))):
+            rescue = ["-DoRescueFrom", str(self._rescue)]
         if self._config.boolean("DAGMAN_GENERATE_SUBDAG_SUBMITS") or not os.path.exists(os.path.join(folder, made)):
             command = [sys.executable, "-m", "condor_actors.tools.dag.submit_dag", "-no_submit", "-update_submit",
-                       *self._subdag_words, *(["-Priority", priority] if priority else []), node.description]
+                       *self._subdag_words, *rescue, *(["-Priority", priority] if priority else []), node.description]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise SubmitError(f"condor_submit_dag {node.description}: {done.stderr.strip()}")
@@ -208,8 +219,8 @@ class Submitter:
         return [problems.get(each.cluster, "") for each in prepared]
 
     def jobs_of(self, cluster: int, node: str) -> int:
-        """How many jobs the schedd has, or had, of this cluster, if it is this node's."""
-        for source in ("queue", "history"):
+        """How many jobs the schedd has, had, or is to make of this cluster, if it is this node's."""
+        for source in ("queue", "factories", "history"):
             jobs, cursor = 0, ""
             while True:
                 page = self._ask(QueryJobs(

@@ -26,13 +26,18 @@ from condor_actors.dag.run_events import (
     REMOVED,
     Began,
     Change,
+    ClusterLeft,
+    Found,
     Halted,
     HoldEnded,
     JobChanged,
     JobEnded,
+    JobMade,
     PostEnded,
     PreEnded,
     ProvisionerReady,
+    Recovered,
+    Recovering,
     RemovedByUser,
     Reserved,
     Resumed,
@@ -52,7 +57,8 @@ CHAIN = "JOB A x\nJOB B x\nPARENT A CHILD B\n"
 EVENTS: list[RunEvent] = [
     Began(), PreEnded(0, 0), PostEnded(0, 1), HoldEnded(0), ScriptDue(0, "pre"), Reserved(0, 7), Submitted(0, 7, 1),
     SubmitFailed(0, True), SubmitDue(0), JobChanged(0, 7, 0, Change.HELD), JobEnded(0, 7, 0, -9), ProvisionerReady(),
-    Halted(), Resumed(), RemovedByUser(), ThrottlesSet(1, 2, 3, 4, 5),
+    Halted(), Resumed(), RemovedByUser(), ThrottlesSet(1, 2, 3, 4, 5), JobMade(0, 7, 0), ClusterLeft(0, 7, 3, True),
+    Found(0, 7, 3, False), Recovering(), Recovered(),
 ]
 
 
@@ -90,14 +96,15 @@ def test_events_come_back_from_their_lines(event: RunEvent) -> None:
 
 
 def test_lines_that_are_none() -> None:
-    for line in ("", "Q 1", "S 1", "S 1 2 x", "C 1 2 3 q"):
+    for line in ("", "Q 1", "S 1", "S 1 2 x", "C 1 2 3 q", "V 1", "V 1 2 0 4", "K 1 2 3"):
         with pytest.raises(ValueError):
             event_of(line)
+    assert event_of("V 1 2") == Reserved(1, 2), "of a journal that knew no clusters that make their jobs"
 
 
 def test_the_tables_are_total_and_every_cell_does_what_it_says() -> None:
-    assert len(TABLE) == len(STATES) * 10
-    assert len(DAG_TABLE) == len(Phase) * 6
+    assert len(TABLE) == len(STATES) * 13
+    assert len(DAG_TABLE) == len(Phase) * 8
     for (state, kind), step in TABLE.items():
         run = Run(CHAIN)
         event = next(each for each in EVENTS if type(each) is kind)

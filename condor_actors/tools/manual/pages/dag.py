@@ -13,7 +13,7 @@ RUN: Options = {
     "alwaysrunpost": "run POST scripts even where the PRE script failed",
     "dontalwaysrunpost": "do not",
     "usedagdir": "paths begin at the folder of each DAG file",
-    "dorecovery": "go on from where a run was that was killed",
+    "dorecovery": "make the state of a run whose journal is lost anew from its nodes' event log",
     "autorescue 0|1": "whether to go on from the newest rescue file",
     "dorescuefrom N": "go on from rescue file N",
     "rescuefile FILE": "go on from this rescue file",

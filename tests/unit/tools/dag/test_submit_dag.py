@@ -75,12 +75,29 @@ def test_files_of_an_earlier_run(submit: Submitter, tmp_path: Path) -> None:
     (("-config", "other", "x.dag"), "-config other conflicts with CONFIG x.cfg"),
     (("no.dag",), "no.dag: it cannot be read: No such file or directory"),
     (("-valgrind", "x.dag"), "-valgrind is not available"),
+    (("-RescueFile", "r", "-DoRescueFrom", "1", "x.dag"), "can not be used with the following flag: -RescueFile"),
+    (("-DoRecovery", "-RescueFile", "r", "-load_save", "s", "x.dag"), "the following flags: -DoRecovery,-RescueFile"),
+    (("-load_save", "s", "-DoRecovery", "x.dag"), "-DoRecovery can not be used with the following flag: -load_save"),
+    (("-RescueFile", "r", "x.dag"), "r does not exist, from which the DAG is to go on"),
+    (("-load_save", "s", "x.dag"), "save_files/s does not exist"),
 ])
 def test_what_is_refused(submit: Submitter, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
     status, _, err = submit(*words)
     assert status == 1
     assert said in err
     assert not (tmp_path / "x.dag.condor.sub").exists()
+
+
+@pytest.mark.parametrize(("named", "kept"), [("./x.dag.rescue002", 2), ("mine", 0), ("y.dag.rescue002", 0)])
+def test_a_rescue_file_that_is_named_makes_later_ones_old(submit: Submitter, tmp_path: Path, named: str, kept: int
+                                                          ) -> None:
+    """They stayed, and the next run without a flag went on from one that was later."""
+    for number in range(1, 4):
+        (tmp_path / f"x.dag.rescue{number:03d}").touch()
+    (tmp_path / named).touch()
+    assert submit("-RescueFile", named, "x.dag")[0] == 0
+    left = sorted(path.name for path in tmp_path.glob("x.dag.rescue*"))
+    assert left == sorted(f"x.dag.rescue{number:03d}{'.old' * (number > kept)}" for number in range(1, 4))
 
 
 def test_a_rejected_dag(submit: Submitter, tmp_path: Path) -> None:
