@@ -16,11 +16,13 @@ import hashlib
 import json
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from twisted.python.failure import Failure
 
+from condor_actors.actors.workers import touching
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.daemons.starter.own_program import ProgramEnd, room_bytes, run_own_program, sentence
 from condor_actors.machine.containers import image_tree, pull, unpack
@@ -85,13 +87,17 @@ class ContainerImage:
         starter.context.defer_to_turn(starter.held.in_thread(self._look), self._looked)
 
     def _look(self) -> str:
-        """What kind of image it is; ``registry``, ``tar`` with a digest, or ``folder`` (blocks)."""
+        """What kind of image it is: ``registry``, ``tar`` with a digest, ``folder``, or ``here``: it did not come with
+        the inputs (blocks)."""
         edges, sandbox = self._starter.edges, self._starter.sandbox
         if not edges.containers():
             raise OSError("this machine cannot run jobs in images: its kernel gives it no namespaces or no overlays")
         edges.images.load()
         if sandbox is None:
             raise OSError(errno.ENOENT, "the run is over")
+        run = self._starter
+        if not run.spec.transfers and edges.is_pools(run.spec.iwd, run.account):
+            raise image_tree.BadImage("its job's directory is the pool's own, or the pool's own folders are in it")
         if self._spec.reference is not None:
             return "registry"
         if self._below or (self._entry is not None and self._entry.kind == "directory"):
@@ -101,32 +107,62 @@ class ContainerImage:
             content = self._entry.inline
             self._digest = self._entry.digest if content is None else hashlib.sha256(content).hexdigest()
             return "tar"
-        return self._look_here()
+        return "here"
 
     def _look_here(self) -> str:
-        """An image that was not transferred: what the job's account can see of it."""
+        """An image that was not transferred: what the job's account can see of it (blocks).  It is read to its end, and
+        a file with holes may have one that is far away."""
         path, account = self._spec.image, self._starter.account or self._starter.edges.host.own_account
         if not path.startswith("/"):
             raise image_tree.BadImage("it did not come with the input files, and is no absolute path")
         if os.geteuid() == 0:
             raise image_tree.BadImage("this starter keeps root's rights and opens no image in their name: "
                                   "let it be transferred (transfer_container)")
+        touching(path)
         descriptor = open_as(account, path, os.O_RDONLY)
         try:
-            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                self._starter.held.image = Image(path=path)
+            mode = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(mode):
+                real = os.readlink(f"/proc/self/fd/{descriptor}")
+                if self._starter.edges.is_pools(real, self._starter.account):
+                    raise image_tree.BadImage("the pool's own folders are in it, or it is in them")
+                self._starter.held.image = Image(path=real)
                 return "folder"
-            digest = hashlib.sha256()
-            while block := os.read(descriptor, BLOCK_BYTES):
-                digest.update(block)
-            self._digest = digest.hexdigest()
+            if not stat.S_ISREG(mode):
+                raise image_tree.BadImage("it is no folder and no plain file")
+            self._digest = self._digest_of(descriptor, path)
             return "tar"
         finally:
             os.close(descriptor)
 
+    def _digest_of(self, descriptor: int, path: str) -> str:
+        """The digest of an image here, for as long as the run wants it.
+
+        Raises:
+            BadImage: it is larger than an unpacked one may be.
+            OSError: it cannot be read, or not in the time that an input has to be fetched.
+        """
+        settings = self._starter.edges.settings
+        left, end_s = settings.image_limit_bytes, time.monotonic() + settings.run.fetch_s
+        if os.fstat(descriptor).st_size > left:
+            raise image_tree.BadImage(f"it has more than the {left >> 20:,} MB that an image may have "
+                                      "(CONTAINER_IMAGE_LIMIT)")
+        digest = hashlib.sha256()
+        while left >= 0 and (block := os.read(descriptor, BLOCK_BYTES)):
+            touching(path)
+            if not self._alive():
+                raise OSError(errno.ENOENT, "the run is over")
+            if time.monotonic() > end_s:
+                raise OSError(errno.ETIMEDOUT, f"it was not read in {settings.run.fetch_s:g} s")
+            digest.update(block)
+            left -= len(block)
+        return digest.hexdigest()
+
     def _looked(self, kind: Any) -> None:
         if isinstance(kind, Failure):
             self._refuse(kind.value)
+        elif kind == "here":
+            self._starter.context.defer_to_turn(self._starter.edges.elsewhere(self._look_here), self._looked)
         elif kind == "folder":
             self._done("")
         elif kind == "registry":

@@ -28,7 +28,7 @@ from condor_actors.daemons.starter.interactive.visits import VISITS, Visits
 from condor_actors.daemons.starter.limit_watch import LimitWatch
 from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_chirp import RunChirp
-from condor_actors.daemons.starter.run_files import read_run_file
+from condor_actors.daemons.starter.run_files import answer_read
 from condor_actors.daemons.starter.run_inputs import RunInputs
 from condor_actors.daemons.starter.run_launch import (
     make_places,
@@ -172,8 +172,7 @@ class Starter(Actor):
             self._tell_activity("idle" if self.core.exited is not None else
                                 "suspended" if self.core.suspended else "busy")
         elif isinstance(message, ReadRunFile):
-            account = self.account or self.edges.host.own_account
-            self.context.reply(delivery, read_run_file(message, self.spec, self.sandbox, account))
+            answer_read(self, delivery)
         elif isinstance(message, VISITS):
             if self.held.visits is not None:
                 self.held.visits.receive(delivery)

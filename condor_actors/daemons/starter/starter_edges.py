@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from condor_actors.actors.workers import InWorker, at_once
 from condor_actors.classads import Expr
 from condor_actors.config.settings import setting
 from condor_actors.cores.starter.hooks import HookSettings
@@ -149,6 +150,7 @@ class StarterEdges:
 
     Attributes:
         reactor: timers and descriptors; in_thread: runs a function where it does not hold the actors up.
+        elsewhere: runs one that touches files outside of EXECUTE, and gives it up when they do not answer.
         log: of the process.
         host: this machine; root: the directory of all sandboxes; cgroups: None where none are used.
         store: content that runs have fetched; bulk: transfers; launcher: starts programs.
@@ -181,6 +183,7 @@ class StarterEdges:
     node: Callable[[], str]
     settings: StarterSettings
     slot_account: Callable[[str], Account]
+    elsewhere: InWorker = at_once
     own_hosts: Callable[[], tuple[str, ...]] = tuple
     service_ports: Callable[[], tuple[str, int, int]] = lambda: (LOOPBACK, 0, 0)
     manifest_limit: int = MANIFEST_LIMIT
@@ -361,11 +364,11 @@ class StarterEdges:
         needed = (sandbox.path, plan.directory, plan.program, *more)
         binds = self._private(sandbox, spec, needed) if settings.private_folders or spec.own_folders else []
         hide: tuple[str, ...] = ()
-        if "sandboxes" in settings.confine and spec.transfers:  # whatever the job names as its program
+        if "sandboxes" in settings.confine:  # whatever the job names as its program or its directory
             hide = (self.root.path,)
             binds.insert(0, (sandbox.path, sandbox.path))
-        if "sandboxes" in settings.confine and not (plan.account is not None and plan.account.is_owners):
-            hide += reachable(settings.hidden, needed)  # daemons would take it for a user of this machine
+        if self.hides_pool(plan.account):  # daemons would take it for a user of this machine
+            hide += reachable(settings.hidden, needed if plan.account is None else (sandbox.path, *more))
         shared = (SHARED_MEMORY,) if settings.private_memory and os.path.isdir(SHARED_MEMORY) else ()
         if settings.private_memory and os.path.isdir(MESSAGE_QUEUES):  # the machine's; its own it finds by name
             hide += (MESSAGE_QUEUES,)
@@ -378,6 +381,19 @@ class StarterEdges:
         masked = devices if "mount" in isolate and settings.hide_devices else ()
         return attrs.evolve(plan, isolate=isolate, binds=binds, tmpfs=shared, read_only=shut, hide=hide,
                             shut_devices=masked, filter=self.filter_of(isolate))
+
+    def hides_pool(self, account: Account | None) -> bool:
+        """Whether the pool's own folders are none of a job's, which has this account."""
+        return "sandboxes" in self.settings.confine and not (account is not None and account.is_owners)
+
+    def is_pools(self, place: str, account: Account | None) -> bool:
+        """Whether a folder is, lies in, or has in it what a job with a slot's account does not see: scratch directories
+        of others, and the pool's own folders."""
+        if account is None or not self.hides_pool(account):
+            return False
+        real = f"{os.path.realpath(place).rstrip('/')}/"
+        return any(real.startswith(own) or own.startswith(real) for each in (self.root.path, *self.settings.hidden)
+                   if (own := f"{os.path.realpath(each)}/"))
 
     def filter_of(self, isolate: Sequence[str]) -> str:
         """The filter of system calls: among its own processes a job may trace."""

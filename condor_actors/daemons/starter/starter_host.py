@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.threads import deferToThread
 
 from condor_actors.actors import World
+from condor_actors.actors.workers import Workers
 from condor_actors.addresses import split_address
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
@@ -91,6 +92,8 @@ class StarterHostDaemon:
         self._history = RunHistory(run_history_settings(config), world.log, clock=world.reactor_time)
         if isinstance(self.host, RunHost):  # this machine, and no simulated one
             self.edges.run_over = self._history.run_over
+            reactor: Any = world.reactor_time
+            self.edges.elsewhere = Workers(reactor).run
         self.claims: dict[str, ActiveClaim] = {}
 
     def _settings(self, config: Config) -> StarterSettings:
