@@ -49,6 +49,19 @@ class OutputNames:
             return path not in SENT and (self._is_named or "/" not in path)
         return any(path == name or path.startswith(f"{name}/") or name.startswith(f"{path}/") for name in self._names)
 
+    def is_above(self, path: str) -> bool:
+        """Whether a path is that of a folder on the way to an output, and no output itself."""
+        return (not self.are_open and path not in self._names and path not in ALWAYS | self._tools
+                and any(name.startswith(f"{path}/") for name in self._names))
+
+    def root_of(self, path: str) -> str:
+        """The output that a path is, or lies in; empty: the job says none of these names, only that there are some."""
+        if path in ALWAYS or path in self._tools:
+            return path
+        said = [self._lists, *self._names]
+        found = next((name for name in said if name and (path == name or path.startswith(f"{name}/"))), "")
+        return found or ("" if self.are_open else path)
+
     def hide(self, path: str) -> bool:
         """Whether it has a name that the job does not say, with a dot before it: none that is to come into the home
         directory itself, where to write such a file is to run programs as its owner."""

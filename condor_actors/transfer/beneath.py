@@ -13,7 +13,7 @@ import errno
 import os
 import stat
 
-__all__ = ["BENEATH", "NO_LINKS", "LeadsOut", "needs_regular", "open_at_once", "open_beneath"]
+__all__ = ["BENEATH", "NO_LINKS", "LeadsOut", "needs_regular", "open_at_once", "open_beneath", "place_beneath"]
 
 OPENAT2 = 437
 NO_MAGIC, NO_LINKS, BENEATH = 0x02, 0x04, 0x08
@@ -74,6 +74,23 @@ def _step_by_step(folder: int, path: str) -> int:
         os.close(here)
         raise _error(error.errno or 0, path) from None
     return here
+
+
+def place_beneath(root: str, place: str, *, follow: bool = True) -> str:
+    """Where a file below a folder really is: by its folders' own names, and a link at its end is not followed.
+
+    Args:
+        root: the folder.
+        place: a path below it, which need not be there.
+        follow: that the folder is a link itself is its owner's affair; else it may be none.
+
+    Raises:
+        LeadsOut: a link on the way leads out of the folder.
+    """
+    real = os.path.join(os.path.realpath(os.path.dirname(place)), os.path.basename(place))
+    if not real.startswith(f"{os.path.realpath(root).rstrip('/')}/") or (not follow and os.path.islink(root)):
+        raise LeadsOut(errno.ELOOP, "it leads out of its directory", place)
+    return real
 
 
 def open_at_once(path: str) -> int:

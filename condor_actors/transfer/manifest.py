@@ -131,11 +131,18 @@ def _check_file(entry: FileEntry) -> None:
 
 
 def _check_link(entry: FileEntry) -> None:
-    if not entry.target or entry.target.startswith("/") or "\0" in entry.target:
-        raise BadManifest(f"the link {entry.path!r} leads to {entry.target!r}, out of its directory")
-    where = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), entry.target))
-    if where == ".." or where.startswith("../"):
-        raise BadManifest(f"the link {entry.path!r} leads to {entry.target!r}, out of its directory")
+    """Pass a link that stays inside whatever other links there are: ``..`` after a name goes up from wherever that name
+    leads, which may be a link that went up already.
+
+    Raises:
+        BadManifest: it leads out, or could.
+    """
+    names = [name for name in entry.target.split("/") if name not in ("", ".")]
+    upwards = next((count for count, name in enumerate(names) if name != ".."), len(names))
+    if (not entry.target or entry.target.startswith("/") or "\0" in entry.target or ".." in names[upwards:]
+            or upwards > entry.path.count("/")):
+        raise BadManifest(f"the link {entry.path!r} leads to {entry.target!r}, out of its directory or by '..' behind "
+                          "a name")
 
 
 def is_light(entries: Sequence[FileEntry]) -> bool:

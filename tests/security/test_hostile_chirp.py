@@ -75,12 +75,14 @@ def test_it_does_not_learn_what_else_there_is(files: ChirpFiles, job: Path, verb
 
 
 def test_a_tree_of_any_depth_is_removed(files: ChirpFiles, job: Path) -> None:
-    """It is made by putting folder into folder; a removal by recursion runs out of stack."""
+    """It is made by putting folder into folder; a removal by recursion runs out of stack.  By chirp it can be made no
+    deeper than a path is long, for it is looked through before it is moved."""
     assert files.do(call("mkdir", "tree", 0o755)).value == 0
     for _ in range(1200):
-        files.do(call("mkdir", "next", 0o755))
-        files.do(call("rename", "tree", other="next/tree"))
-        assert files.do(call("rename", "next", other="tree")).value == 0
+        (job / "next").mkdir()
+        (job / "tree").rename(job / "next/tree")
+        (job / "next").rename(job / "tree")
+    assert files.do(call("rename", "tree", other="other")).value == ChirpError.TOO_BIG
     assert files.do(call("rmall", "tree")).value == 0
     assert not (job / "tree").exists()
 
@@ -89,3 +91,70 @@ def test_a_tree_of_any_depth_is_removed(files: ChirpFiles, job: Path) -> None:
 def test_what_it_may_write_bounds_what_it_may_lengthen(verb: str, numbers: tuple[int, ...]) -> None:
     job = ClassAd({"WantIOProxy": True, "Iwd": "/home/job", "MaxTransferOutputMB": 1})
     assert HomeRights(job, ChirpLimits()).refusal(call(verb, "file", *numbers), 0.0) == ChirpError.NO_SPACE
+
+
+HERS = "hers"
+LINKS = {"home": "..", "far": "{above}", "letters": "../thesis"}
+
+
+@pytest.fixture
+def hers(job: Path) -> Path:
+    """The job's folder with links of its owner's that lead out of it."""
+    (job.parent / "thesis").write_text(HERS)
+    for name, target in LINKS.items():
+        (job / name).symlink_to(target.format(above=job.parent))
+    (job / "package/kept").mkdir()
+    (job / "package/kept/home").symlink_to(job.parent)
+    return job
+
+
+def leading_out(job: Path) -> list[str]:
+    """The links that lead out of the job's folder, but for hers."""
+    found = []
+    for folder, folders, names in os.walk(job):
+        for path in (Path(folder, name) for name in (*folders, *names)):
+            if path.is_symlink() and not os.path.realpath(path).startswith(f"{job}/"):
+                found.append(str(path.relative_to(job)))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("verb", ["rename", "link"])
+@pytest.mark.parametrize(("old", "new"), [
+    ("home", "result"), ("far", "result"), ("letters", "job.log"), ("package/kept", "result"),
+    ("package/kept", "package/data/result"), ("package/kept/home", "package/kept/result"), ("package", "result")])
+def test_no_link_out_gets_the_name_of_an_output(files: ChirpFiles, hers: Path, verb: str, old: str, new: str) -> None:
+    """The shadow, or the owner, would write through it, or take what is there along for the next run."""
+    before = leading_out(hers)
+    assert files.do(call(verb, old, other=new)).value in (DENIED, ChirpError.UNKNOWN)
+    assert leading_out(hers) == before
+    assert not os.path.lexists(hers / new)
+
+
+@pytest.mark.parametrize("target", ["home", "home/thesis", "far/thesis", "letters", "package/kept", "package",
+                                    "{job}/home", "{job}/far/thesis", "{job}/package/kept", ".", "./home/thesis"])
+def test_no_link_is_made_that_leads_out_by_way_of_hers(files: ChirpFiles, hers: Path, target: str) -> None:
+    before = leading_out(hers)
+    assert files.do(call("symlink", target.format(job=hers), other="result")).value == DENIED
+    assert leading_out(hers) == before
+
+
+def test_nor_in_several_steps(files: ChirpFiles, hers: Path) -> None:
+    """A link to nothing that is there later, and one that means something else where it is moved to."""
+    before = leading_out(hers)
+    assert files.do(call("symlink", "later/home", other="result")).value == 0
+    for step in (call("symlink", "package/kept", other="later"), call("rename", "package/kept", other="later"),
+                 call("rename", "home", other="later")):
+        assert files.do(step).value == DENIED
+    assert files.do(call("symlink", "home", other="package/data/result")).value == 0
+    for step in (call("rename", "package/data/result", other="result2"),
+                 call("link", "package/data/result", other="package/kept/result")):
+        assert files.do(step).value == DENIED
+    assert leading_out(hers) == before
+
+
+def test_what_leads_nowhere_else_is_moved_as_before(files: ChirpFiles, hers: Path) -> None:
+    for old, new in (("package/data", "package/more"), ("package/more/plain", "plain"), ("package/more", "more")):
+        assert files.do(call("rename", old, other=new)).value == 0
+    assert files.do(call("symlink", "more", other="again")).value == 0
+    assert files.do(call("link", "plain", other="plain2")).value == 0
+    assert (hers / "plain2").read_text() == "1"

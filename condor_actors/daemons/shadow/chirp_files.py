@@ -3,8 +3,10 @@
 Theory: every path is turned into an open descriptor first (``O_PATH``), and the kernel is asked where that is; only
 what lies below one of the run's folders is used, and by that descriptor, so nothing changes between the check and the
 use. Links are followed as long as they stay below. A run makes links only that point below whatever is done to them
-later: to a path without ``..``; and links with ``..`` of the owner's, which stay below where they are, are not moved
-to where they would not. Of what is not below nothing is said, not even whether it is there. What is no plain file or
+later: to a path without ``..``, and never to a folder that has a link out in it. Links of the owner's that lead out
+stay where they are, and so do folders with one: under another name, that of an output or an input of the job, they
+would be followed by the owner's own processes. Links with ``..``, which stay below where they are, are not moved to
+where they would not. Of what is not below nothing is said, not even whether it is there. What is no plain file or
 folder is not opened, and nothing below ``/proc``, ``/sys`` and ``/dev`` is anybody's file. All of this runs in a
 worker, with the rights of the job's owner.
 """
@@ -26,8 +28,8 @@ from condor_actors.messages.run import ChirpCall, ChirpResult
 __all__ = ["ChirpFiles"]
 
 MOST_OPEN = 64
-MOST_LOOKED_AT = 20_000
-"""Entries of a folder that is moved upwards."""
+MOST_LOOKED_AT = 100_000
+"""Entries of a folder that is moved, or that a link is made to."""
 MOST_LISTING_BYTES = 256 * 1024
 NOT_FILES = ("/proc", "/sys", "/dev")
 QUIETLY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -96,15 +98,35 @@ class ChirpFiles:
             self._real = tuple(os.path.realpath(folder) for folder in self._folders)
         return [folder for folder in self._real if _below(real, folder)]
 
-    def _check_move(self, folder: int, name: str, new_folder: int, path: str) -> None:
-        """A link that leads upwards gets no nearer to the end of the run's folders, nor does a folder with one.
+    def _check_move(self, folder: int, name: str, new_folder: int, new_name: str, path: str) -> None:
+        """No link that leads out gets another name, nor does a folder with one; and none that leads upwards gets nearer
+        to the end of the run's folders.
 
         Raises:
             PermissionError: it would.
         """
-        old, new = (self._depth(os.readlink(_by(each))) for each in (folder, new_folder))
-        if new < old and _leads_upwards(f"{_by(folder)}/{name}"):
-            raise PermissionError(errno.EACCES, "a link in it could lead out of the job's folders", path)
+        old, new = (os.readlink(_by(each)) for each in (folder, new_folder))
+        is_nearer = self._depth(new) < self._depth(old)
+        for link, target in _links(f"{_by(folder)}/{name}"):
+            places = [os.path.dirname(os.path.normpath(f"{top}/{link}")) for top in (f"{old}/{name}",
+                                                                                    f"{new}/{new_name}")]
+            if (is_nearer and ".." in target.split("/")) or not all(
+                    self._above(os.path.realpath(os.path.join(place, target))) for place in places):
+                raise PermissionError(errno.EACCES, "a link in it leads, or could lead, out of the job's folders", path)
+
+    def _check_target(self, folder: int, target: str) -> None:
+        """A link leads to what is below, with all that is in it.
+
+        Raises:
+            PermissionError: it would not.
+        """
+        refused = PermissionError(errno.EACCES, "it could lead out of the job's folders", target)
+        if ".." in target.split("/"):
+            raise refused
+        leads_to = os.path.realpath(os.path.join(os.readlink(_by(folder)), target))
+        if not self._above(leads_to) or (os.path.isdir(leads_to) and not all(
+                self._above(os.path.realpath(f"{leads_to}/{link}")) for link, _ in _links(leads_to))):
+            raise refused
 
     def _depth(self, real: str) -> int:
         return min(len(real[len(folder.rstrip("/")):].split("/")) for folder in self._above(real))
@@ -256,23 +278,20 @@ class ChirpFiles:
 
     def _do_rename(self, call: ChirpCall) -> ChirpResult:
         with self._named(call.path) as (folder, name), self._named(call.other) as (new_folder, new_name):
-            self._check_move(folder, name, new_folder, call.path)
+            self._check_move(folder, name, new_folder, new_name, call.path)
             os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
         return ChirpResult(value=0)
 
     def _do_link(self, call: ChirpCall) -> ChirpResult:
         with self._named(call.path) as (folder, name), self._named(call.other) as (new_folder, new_name):
-            self._check_move(folder, name, new_folder, call.path)
+            self._check_move(folder, name, new_folder, new_name, call.path)
             os.link(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder, follow_symlinks=False)
         return ChirpResult(value=0)
 
     def _do_symlink(self, call: ChirpCall) -> ChirpResult:
-        target = call.path
-        if ".." in target.split("/") or (target.startswith("/") and not any(
-                _below(os.path.normpath(target), folder) for folder in self._folders)):
-            raise PermissionError(errno.EACCES, "it could lead out of the job's folders", target)
         with self._named(call.other) as (folder, name):
-            os.symlink(target, name, dir_fd=folder)
+            self._check_target(folder, call.path)
+            os.symlink(call.path, name, dir_fd=folder)
         return ChirpResult(value=0)
 
     def _do_readlink(self, call: ChirpCall) -> ChirpResult:
@@ -364,23 +383,27 @@ def _below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _leads_upwards(top: str) -> bool:
-    """Whether something is, or has in it, a link with ``..`` in it; of what is too much to look at, true."""
-    waiting, left = [top], MOST_LOOKED_AT
+def _links(top: str) -> Iterator[tuple[str, str]]:
+    """The links that something is, or has in it: their paths below it, and what is in them.
+
+    Raises:
+        PermissionError: it has too much in it to be looked at.
+    """
+    waiting, left = [""], MOST_LOOKED_AT
     while waiting:
-        path = waiting.pop()
+        below = waiting.pop()
+        path = f"{top}/{below}" if below else top
         mode = os.lstat(path).st_mode
-        if stat.S_ISLNK(mode) and ".." in os.readlink(path).split("/"):
-            return True
+        if stat.S_ISLNK(mode):
+            yield below, os.readlink(path)
         if stat.S_ISDIR(mode):
             with os.scandir(path) as entries:
                 for entry in entries:
                     left -= 1
                     if left < 0:
-                        return True
+                        raise PermissionError(errno.EACCES, "too much is in it to look for links", top)
                     if entry.is_symlink() or entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-    return False
+                        waiting.append(f"{below}/{entry.name}" if below else entry.name)
 
 
 def _by(descriptor: int) -> str:

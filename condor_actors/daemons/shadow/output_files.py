@@ -1,7 +1,9 @@
 """Outputs at home: where each belongs, and how it gets there whole.
 
 Theory: an output is written beside its place and renamed over it when it is whole and on the disk, so a reader sees the
-old file or the new one; only devices, pipes and links are written through.
+old file or the new one; only devices and pipes are written through.  A link in the place of an output is its owner's
+and is followed.  What lies in an output that is a folder is written below that folder and nowhere else, whatever links
+are there, for an earlier run may have made them; and a link comes home only where it leads to what comes home too.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import posixpath
 import stat
 from collections.abc import Sequence
 
@@ -16,10 +19,11 @@ from condor_actors.actors.workers import touching
 from condor_actors.classads import ClassAd
 from condor_actors.cores.output_destinations import STARTER_LOG, STDERR, STDOUT, remaps_of
 from condor_actors.cores.output_names import OutputNames
-from condor_actors.daemons.shadow.file_trouble import file_trouble
+from condor_actors.daemons.shadow.file_trouble import FileTrouble, file_trouble
 from condor_actors.durable import open_beside, sync_file_systems, sync_folder
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.references.urls import local_path, travels_as_url
+from condor_actors.transfer.beneath import LeadsOut, place_beneath
 from condor_actors.transfer.manifest import BadManifest, check_path
 
 __all__ = [
@@ -90,6 +94,40 @@ class OutputPlaces:
             raise BadManifest(f"{name[:200]!r} is neither the job's output nor its error")
         return self._stream(name, self._iwd)
 
+    def target(self, path: str) -> str | None:
+        """The file that an entry takes the place of; None: it belongs nowhere.  Looks at the disk.
+
+        Raises:
+            BadManifest: as :meth:`of`.
+            FileTrouble: a link on the way leads out of the output.
+        """
+        place = self.of(path)
+        if place is None:
+            return None
+        touching(place)
+        root = self._root(path)
+        if root is None:
+            return os.path.realpath(place)
+        try:
+            return place_beneath(root, place, follow=self._kept is not None or self._names.root_of(path) != "")
+        except LeadsOut:
+            raise FileTrouble(f"cannot write output file {place}: a link on its way leads out of {root}; to write "
+                              "there, say so in transfer_output_remaps", errno.ELOOP) from None
+
+    def _root(self, path: str) -> str | None:
+        """The folder that an entry does not leave; None: it is in a place that the job's ad names."""
+        if path in (STDOUT, STDERR, STARTER_LOG) and not (self._kept is not None and self._keeps_streams):
+            return None
+        if self._kept is not None:
+            return self._kept
+        top, slash, _ = path.partition("/")
+        if path in self._remaps or not slash:
+            return None
+        if top in self._remaps:
+            return self.of(top)
+        root = self._names.root_of(path)
+        return None if root == path else os.path.join(self._base, root or top)
+
     def split(self, entries: Sequence[FileEntry]) -> tuple[list[FileEntry], list[str]]:
         """Which entries come home, and the paths of those that do not.  Looks at the disk.
 
@@ -97,10 +135,33 @@ class OutputPlaces:
             BadManifest: one is no output of the job.
         """
         for entry in entries:
-            if not self._names.have(entry.path):
-                raise BadManifest(f"the machine sent {entry.path[:200]!r}, which is no output of the job")
-        left = [entry.path for entry in entries if self.stays_away(entry.path)]
-        return [entry for entry in entries if entry.path not in left], left
+            kinds = (("directory",) if self._names.is_above(entry.path) else
+                     ("file",) if entry.path in (STDOUT, STDERR, STARTER_LOG) else (entry.kind,))
+            if not self._names.have(entry.path) or entry.kind not in kinds:
+                raise BadManifest(f"the machine sent {entry.path[:200]!r}, a {entry.kind[:20]}, which is no output of "
+                                  "the job")
+        left = {entry.path for entry in entries if self.stays_away(entry.path)}
+        left |= self._leading_elsewhere([entry for entry in entries if entry.path not in left])
+        return [entry for entry in entries if entry.path not in left], sorted(left)
+
+    def _leading_elsewhere(self, entries: Sequence[FileEntry]) -> set[str]:
+        """The paths of links that do not lead, some over others, to something in their own output or to what comes home
+        with them: the next run may write where they lead, or have that as an input."""
+        coming = {entry.path for entry in entries if entry.kind != "link"}
+        coming |= {path[:end] for path in tuple(coming) for end in range(len(path)) if path[end] == "/"}
+        waiting: dict[str, list[str]] = {}
+        for entry in entries:
+            if entry.kind == "link":
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), entry.target))
+                root = self._names.root_of(entry.path)
+                if root in ("", entry.path) or not f"{target}/".startswith(f"{root}/"):
+                    waiting.setdefault(target, []).append(entry.path)
+                else:
+                    coming.add(entry.path)
+        found = [target for target in waiting if target in coming]
+        while found:
+            found += [path for path in waiting.pop(found.pop(), ()) if path in waiting]
+        return {path for paths in waiting.values() for path in paths}
 
     def stays_away(self, path: str) -> bool:
         """Whether an output is one that does not come into its owner's home directory.  Looks at the disk."""
@@ -140,7 +201,7 @@ def make_folders(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
             continue
         folder = place if entry.kind == "directory" else os.path.dirname(place)
         try:
-            touching(place)
+            places.target(entry.path)  # it leads nowhere else
             if entry.kind == "directory" or "/" in entry.path:
                 os.makedirs(folder, exist_ok=True)
             elif not os.path.isdir(folder):
@@ -167,7 +228,8 @@ def place_inline(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
     written: dict[str, bytes] = {}
     for entry in entries:
         place = places.of(entry.path)
-        if place is None or entry.kind == "directory":
+        target = places.target(entry.path)
+        if place is None or target is None or entry.kind == "directory":
             continue
         if entry.kind == "link":
             place_link(entry, place)
@@ -176,31 +238,34 @@ def place_inline(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
             if entry.path == STDERR and places.joined and place in written:
                 data = written[place] + data
             is_stream = entry.path in (STDOUT, STDERR)
-            write_whole(place, data, 0o644 if is_stream else entry.mode, sync=few)
+            write_whole(place, data, 0o644 if is_stream else entry.mode, sync=few, target=target)
             if is_stream:
                 written[place] = data
     if not few:
-        targets = [places.of(entry.path) for entry in entries]
-        folders = {os.path.dirname(os.path.realpath(target)) for target in targets if target is not None}
+        targets = [places.target(entry.path) for entry in entries]
+        folders = {os.path.dirname(target) for target in targets if target is not None}
         try:
             sync_file_systems(folders)
         except OSError as error:
             raise file_trouble("cannot write output files to", error.filename or "the disk", error) from None
 
 
-def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True) -> None:
+def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True, target: str = "") -> None:
     """Put a file in its place at once.
 
     Args:
         sync: wait until its content is on the disk before it takes its place, and then for its name.
+        target: what it takes the place of, be that a link; empty: what ``place`` leads to.
 
     Raises:
         FileTrouble: it cannot be written.
     """
     try:
         touching(place)
-        target = os.path.realpath(place)
-        facts = os.stat(target) if os.path.exists(target) else None
+        target = target or os.path.realpath(place)
+        facts = os.lstat(target) if os.path.lexists(target) else None
+        if facts is not None and stat.S_ISLNK(facts.st_mode):
+            facts = None
         if facts is not None and not stat.S_ISREG(facts.st_mode):
             _write_through(target, data)
             return

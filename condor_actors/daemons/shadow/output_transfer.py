@@ -157,7 +157,8 @@ class OutputTransfer:
         node, bulk = self._shadow.core.order.starter_node, self._shadow.edges.bulk
         wanted, left = result
         if left:
-            self._shadow.context.log.warn("files of {run} stay away, for the job's folder is its owner's home: {files}",
+            self._shadow.context.log.warn("files of {run} stay away: in its owner's home, names with a dot that the "
+                                          "job does not say; anywhere, links to what is no output: {files}",
                                           run=self._shadow.core.order.run_id, files=", ".join(left)[:500])
         fetches = [bulk.fetch_file(node, self._key, entry.digest, entry.size_bytes, target, entry.mode)
                    for entry, target in wanted]
@@ -237,8 +238,8 @@ def _place(entries: Sequence[FileEntry], places: OutputPlaces, part: str) -> tup
         os.makedirs(part, exist_ok=True)
     coming, left = (entries, []) if part else places.split(entries)
     place_inline(coming, places)
-    return [(entry, os.path.realpath(place)) for entry in coming if entry.kind == "file" and entry.inline is None
-            and (place := places.of(entry.path)) is not None], left
+    return [(entry, target) for entry in coming if entry.kind == "file" and entry.inline is None
+            and (target := places.target(entry.path)) is not None], left
 
 
 def _output_trouble(bringing: _Bringing, failure: Failure) -> Any:

@@ -66,9 +66,27 @@ def _fetch_job(there: Schedd, ad: ClassAd, progress: CopyProgress) -> None:
         target = os.path.join(listing.iwd, remaps.get(name, name))
         if os.path.isabs(name) or ".." in name.split("/"):
             raise ToolError(f"the schedd named a file outside the job's folder: {name}")
+        root = names.root_of(name)
+        if "/" in name and name not in remaps and root != name:
+            target = _beneath(os.path.join(listing.iwd, root or name.partition("/")[0]), target, is_said=root != "")
         if os.path.dirname(target):
             os.makedirs(os.path.dirname(target), exist_ok=True)
         _copy(there, (cluster, proc), name, size, target, mode, progress)
+
+
+def _beneath(root: str, target: str, *, is_said: bool) -> str:
+    """The place of a file in an output that is a folder, which may be a link where the job says its name.
+
+    Raises:
+        ToolError: a link there leads out of it.
+    """
+    from condor_actors.transfer.beneath import LeadsOut, place_beneath
+
+    try:
+        return place_beneath(root, target, follow=is_said)
+    except LeadsOut:
+        raise ToolError(f"{target}: a link on its way leads out of {root}; remove the link, or fetch the job's files "
+                        "into another folder") from None
 
 
 def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str, mode: int,

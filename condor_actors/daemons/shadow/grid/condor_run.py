@@ -280,11 +280,10 @@ class CondorRun:
         if 0 <= most_mb << 20 < sum(size for _, size, _ in files):
             raise FileTrouble(f"the output has more than max_transfer_output_mb = {most_mb}")
         for name, size, mode in files:
-            place = places.of(name)
+            place = places.target(name)
             if place is None or places.stays_away(name):
                 continue
             try:
-                touching(place)
                 if places.directory or "/" in name:
                     os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
                 _fetch(line, (claimed[0], name, size), place, 0o644 if name in (STDOUT, STDERR) else mode)
@@ -341,25 +340,25 @@ def _outputs(files: tuple[FileRow, ...], job: ClassAd, spec: RunSpec, status: in
 
 
 def _fetch(line: Line, file: tuple[int, str, int], place: str, mode: int) -> None:
-    """Fetch a file beside its place, and put it there when it is whole."""
+    """Fetch a file beside its place, and put it there when it is whole; a link there is not followed."""
     number, name, size = file
-    target = os.path.realpath(place)
-    if os.path.exists(target) and not os.path.isfile(target):  # a device, or a pipe: nothing takes its place
+    if os.path.exists(place) and not (os.path.isfile(place) or os.path.islink(place)):
+        # a device, or a pipe: nothing takes its place
         if size > MOST_HELD_BYTES:
-            raise FileTrouble(f"the output {name[:200]} has {size} bytes, and {target} is no file that could take them")
+            raise FileTrouble(f"the output {name[:200]} has {size} bytes, and {place} is no file that could take them")
         held = bytearray()
         line.fetch(number, name, size, held.extend)
-        write_whole(target, bytes(held))
+        write_whole(place, bytes(held))
         return
-    stream, fresh = open_beside(target, "fetched")
+    stream, fresh = open_beside(place, "fetched")
     with stream:
         try:
             line.fetch(number, name, size, stream.write)
             os.fchmod(stream.fileno(), mode & 0o777 | 0o600)
             os.fdatasync(stream.fileno())
-            os.rename(fresh, target)
+            os.rename(fresh, place)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(fresh)
             raise
-    sync_folder(os.path.dirname(target))
+    sync_folder(os.path.dirname(place))
