@@ -252,8 +252,8 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         killed_by=(f"{_OUTPUTS}::test_program_and_input_do_not_come_back",)),
     Mutation(
         "output-beside-the-named-one", "condor_actors/cores/output_names.py",
-        'path.startswith(f"{name}/")',
-        "path.startswith(name)",
+        'any(path == name or path.startswith(f"{name}/") or',
+        "any(path == name or path.startswith(name) or",
         why="a job that brings `data` home brings `database` home as well",
         killed_by=(f"{_OUTPUTS}::test_what_the_job_says_comes_home_and_nothing_else",)),
     Mutation(
