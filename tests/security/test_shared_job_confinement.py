@@ -7,11 +7,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred
 
+from condor_actors.actors.workers import NoAnswer
+from condor_actors.daemons.starter.run_files import answer_read
 from condor_actors.machine.containers.probe import containers_work
 from condor_actors.machine.run.confinement import PARTS, confinement_here
+from condor_actors.machine.run.users import named_account
+from condor_actors.messages.interactive import ReadRunFile
 from tests.harness.root_pool import RootPool, root_pool
 from tests.pool_fixture import open_to_jobs, until
 
@@ -109,3 +116,19 @@ def test_an_image_here_without_an_end(pool: RootPool) -> None:
         pool.until_status(f"{cluster}.0", 5)
         assert said in pool.jobs(str(cluster))[0]["HoldReason"]
         pool.run("condor_rm", str(cluster))
+
+
+def test_a_file_system_that_does_not_answer_holds_up_one_question(tmp_path: Path) -> None:
+    """What condor_tail shows of such a job may be anywhere: on a mount of its user's that never answers, say."""
+    replies: list[Any] = []
+    asked: Deferred[Any] = Deferred()
+    context = SimpleNamespace(reply=lambda _, answer: replies.append(answer),
+                              defer_to_turn=lambda work, then: work.addBoth(then))
+    starter: Any = SimpleNamespace(
+        context=context, sandbox=None, account=named_account("nobody"), edges=SimpleNamespace(
+            elsewhere=lambda function, *words: asked), spec=SimpleNamespace(transfers=False, iwd=str(tmp_path)))
+    question: Any = SimpleNamespace(message=ReadRunFile(run_id="1.0#1", path="mounted/file", offset=0, max_bytes=10))
+    answer_read(starter, question)
+    assert replies == []
+    asked.errback(NoAnswer("no answer within 60 s", "mounted/file", None))
+    assert [(answer.code, "no answer" in answer.text) for answer in replies] == [("busy", True)]
