@@ -29,12 +29,14 @@ TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["MOST_BYTES", "NotText", "open_written", "printed_text", "read_written", "text_problem", "written_text"]
+__all__ = ["MOST_BYTES", "NotText", "open_written", "printed_text", "read_plain", "read_written", "text_problem",
+           "written_text"]
 
 MOST_BYTES = 256 << 20
 NO_WRITER_S = 5.0
 """How long a FIFO may be without anybody who writes to it."""
 PIECE_BYTES = 1 << 20
+MOST_PLAIN_BYTES = 16 << 20
 MARK = "\ufeff"
 _FOREIGN_MARKS = ((b"\xff\xfe\x00\x00", "UTF-32"), (b"\x00\x00\xfe\xff", "UTF-32"), (b"\xff\xfe", "UTF-16"),
                   (b"\xfe\xff", "UTF-16"))
@@ -70,6 +72,31 @@ def read_written(path: str, *, most_bytes: int = MOST_BYTES) -> str:
     finally:
         os.close(descriptor)
     return written_text(data, path)
+
+
+def read_plain(path: str | os.PathLike[str], *, most_bytes: int = MOST_PLAIN_BYTES) -> bytes:
+    """The bytes of a file that a setting of a daemon names; neither a FIFO nor an endless device keeps it.
+
+    Args:
+        path: of a file, or of a device that ends (``/dev/null``).
+        most_bytes: it is refused when it has more.
+
+    Raises:
+        OSError: it cannot be read, has more, or is no file; ``strerror`` says what is wrong.
+    """
+    name = os.fspath(path)
+    descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with open(descriptor, "rb") as stream:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
+            kind = "a FIFO" if stat.S_ISFIFO(mode) else "a block device"
+            raise OSError(errno.EINVAL, f"it is {kind}, and has to be a plain file", name)
+        data = stream.read(most_bytes + 1) or b""
+    if len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes", name)
+    return data
 
 
 def printed_text(command: str | Sequence[str], *, most_bytes: int = MOST_BYTES, patience_s: float | None = None,

@@ -41,6 +41,9 @@ __all__ = [
 ]
 
 
+LARGEST_INTEGER: Final = (1 << 31) - 1
+LARGEST_REAL: Final = 1e15
+LARGEST_SIZE: Final = 10**18 - 1
 PLACE: Final = late(r"<([A-Z_]+)>")
 
 
@@ -106,13 +109,22 @@ class Parameter(NamedTuple):
         return re.compile("".join(built), re.IGNORECASE)
 
     @property
+    def largest(self) -> float:
+        """The greatest value that can be set, and below zero the least: ``high``, or what any number of its kind has.
+
+        As with HTCondor, integers and seconds (68 years) have 31 bits, so that none of what is reckoned with them,
+        dates and waits, becomes more than a machine can hold.
+        """
+        return _LARGEST[self.kind] if self.high is None else self.high
+
+    @property
     def expected(self) -> str:
         """What a right value is, as a noun phrase."""
         if self.kind is Kind.CHOICE:
             return "one of " + ", ".join(self.choices)
         noun = _NOUNS[self.kind]
-        low = None if self.low is None else f"{self.low:g}"
-        high = None if self.high is None else f"{self.high:g}"
+        low = None if self.low is None else f"{self.low:.15g}"
+        high = None if self.high is None else f"{self.high:.15g}"
         if low is not None and high is not None:
             noun += f" from {low} to {high}"
         elif low is not None:
@@ -123,6 +135,9 @@ class Parameter(NamedTuple):
             noun += f" ({self.unit})"
         return noun
 
+
+_LARGEST: Final = {Kind.INTEGER: LARGEST_INTEGER, Kind.SECONDS: LARGEST_INTEGER, Kind.REAL: LARGEST_REAL,
+                   Kind.SIZE: LARGEST_SIZE}
 
 _SUBSYSTEMS: Final = (
     "MASTER|COLLECTOR|NEGOTIATOR|SCHEDD|STARTD|SHADOW|SHADOW_HOST|STARTER|STARTER_HOST|KBDD|DEFRAG|ROOSTER"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from condor_actors.config.errors import ConfigError, nearest_word
-from condor_actors.config.parameter import Kind, Parameter
+from condor_actors.config.parameter import LARGEST_SIZE, Kind, Parameter
 from condor_actors.patterns import late
 
 TYPE_CHECKING = False  # typing is not loaded
@@ -77,13 +77,13 @@ def split_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in _BETWEEN.split(text) if word)
 
 
-def _wrong(parameter: Parameter, text: str, nearest: str | None = None) -> ConfigError:
+def _wrong(parameter: Parameter, text: str, nearest: str | None = None, *, expected: str = "") -> ConfigError:
     shown = "(hidden)" if parameter.sensitive else text
     return ConfigError(
         f"{parameter.name} = {shown} is not possible",
         name=parameter.name,
         value=shown,
-        expected=parameter.expected,
+        expected=expected or parameter.expected,
         nearest=nearest,
     )
 
@@ -119,14 +119,18 @@ def _size(parameter: Parameter, text: str) -> int:
     value = constant_value(match[1])
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise _wrong(parameter, text)
-    return int(value * 1024**power)
+    large = value * 1024**power
+    return int(large) if math.isfinite(large) else LARGEST_SIZE + 1
 
 
 def _in_range(parameter: Parameter, text: str, value: float | int) -> float | int:
-    too_low = parameter.low is not None and value < parameter.low
-    too_high = parameter.high is not None and value > parameter.high
-    if too_low or too_high:
+    largest = parameter.largest
+    if (parameter.low is not None and value < parameter.low) or (parameter.high is not None and value > largest):
         raise _wrong(parameter, text)
+    if not -largest <= value <= largest:
+        shown = f"{largest:.15g}" if isinstance(largest, float) else largest
+        limit = f"at most {shown}" if value > 0 else f"at least -{shown}"
+        raise _wrong(parameter, text, expected=f"{parameter.expected}, and as any of them {limit}")
     return value
 
 

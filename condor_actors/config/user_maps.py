@@ -27,16 +27,17 @@ def user_maps(config: Config) -> dict[str, UserMap]:
 
 def _read(config: Config, name: str) -> UserMap:
     from condor_actors.classads.builtins.user_maps import UserMapError, read_user_map
+    from condor_actors.written_text import read_plain
 
     asked = f"{config.subsystem}_CLASSAD_USER_MAP_NAMES"
     macro = f"CLASSAD_USER_MAPFILE_{name}"
     path = config.text(macro)
     if path:
         try:
-            with open(path, encoding="utf-8", errors="surrogateescape") as source:
-                data: str | None = source.read()
-        except OSError as error:
-            raise config.unusable(macro, f"cannot read the map {name}: {error.strerror}", "a readable file") from None
+            data: str | None = read_plain(path).decode(errors="surrogateescape")
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", "") or error
+            raise config.unusable(macro, f"cannot read the map {name}: {why}", "a readable file") from None
     else:
         macro = f"CLASSAD_USER_MAPDATA_{name}"
         data = config.text(macro)

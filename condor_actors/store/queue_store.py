@@ -20,6 +20,7 @@ import attrs
 
 from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.cores.schedd.queue_operations import (
+    ENTERING,
     ArchiveJob,
     DropClaim,
     DropCluster,
@@ -49,6 +50,10 @@ from condor_actors.store.history_totals import DayTotal
 FILE_NAME = "job_queue.sqlite"
 TRIMMED_AT_ONCE = 1_000
 """Jobs of the history that are forgotten in one transaction: it has to be a short one."""
+
+_IS_ENTERING = f"name GLOB '{ENTERING}*'"
+_UNFINISHED = f"SELECT value FROM counters WHERE {_IS_ENTERING}"
+"""Clusters whose submission ended before all its rows were stored."""
 
 MOST_IDS = 900
 """Of jobs in one question: what the database takes in one condition."""
@@ -129,11 +134,18 @@ class QueueStore(Store):
         if run("SELECT 1 FROM items WHERE cluster NOT IN (SELECT cluster FROM factories) LIMIT 1").fetchone():
             with suppress(StoreUnavailable), self.database.transaction() as connection:
                 connection.execute("DELETE FROM items WHERE cluster NOT IN (SELECT cluster FROM factories)")
+        if run(f"{_UNFINISHED} LIMIT 1").fetchone():
+            with suppress(StoreUnavailable), self.database.transaction() as connection:
+                for table in ("jobs", "notices"):
+                    connection.execute(f"DELETE FROM {table} WHERE cluster IN ({_UNFINISHED})")
+                connection.execute(f"DELETE FROM counters WHERE {_IS_ENTERING}")
+        finished = f"cluster NOT IN ({_UNFINISHED})"  # also where they could not be deleted
         return QueueSnapshot(
-            counters=dict(run("SELECT name, value FROM counters")),
+            counters=dict(run(f"SELECT name, value FROM counters WHERE NOT {_IS_ENTERING}")),
             clusters=tuple(SaveCluster(*row) for row in run(
                 "SELECT cluster, owner, total, version, ad FROM clusters ORDER BY cluster")),
-            jobs=tuple(SaveJob(*row) for row in run("SELECT cluster, proc, ad FROM jobs ORDER BY cluster, proc")),
+            jobs=tuple(SaveJob(*row) for row in run(
+                f"SELECT cluster, proc, ad FROM jobs WHERE {finished} ORDER BY cluster, proc")),
             claims=tuple(SaveClaim(*row) for row in run(
                 "SELECT claim_id, secret, startd, starter_node, slot_name, slot_ad, submitter, lease_s, owner"
                 " FROM claims")),
@@ -142,7 +154,7 @@ class QueueStore(Store):
             hosts=tuple(SaveHost(*row) for row in run("SELECT host_id, owner, pid, birth FROM hosts")),
             notices=tuple(SaveNotice(*row) for row in run(
                 "SELECT notice_id, owner, cluster, proc, last_proc, event, when_s, ad FROM notices"
-                " ORDER BY when_s, notice_id")),
+                f" WHERE {finished} ORDER BY when_s, notice_id")),
             factories=tuple(SaveFactory(*row) for row in run(
                 "SELECT cluster, next_proc, mode, reason, edited FROM factories ORDER BY cluster")),
             checkpoint_key=run("SELECT key FROM keys WHERE name = 'checkpoints'").fetchone()[0],

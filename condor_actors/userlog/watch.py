@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 FALLBACK_S = 0.5
 """Where the kernel has no watch to give, the file is looked at this often."""
+LONGEST_WAIT_S = 86_400.0
+"""The kernel counts the milliseconds of a wait in 31 bits: a longer one is done in parts."""
 
 
 class GrowingFile:
@@ -92,7 +94,7 @@ class GrowingFile:
         if self._notify is None:
             time.sleep(FALLBACK_S if left_s is None else min(left_s, FALLBACK_S))
             return True
-        self._notify.read(timeout=None if left_s is None else left_s * 1000.0)
+        self._notify.read(timeout=None if left_s is None else min(left_s, LONGEST_WAIT_S) * 1000.0)
         return True
 
     def fileno(self) -> int | None:

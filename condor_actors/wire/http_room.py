@@ -26,6 +26,7 @@ from twisted.web.server import Request, Site
 
 from condor_actors.wire.acceptor import BACKLOG, TcpDoor
 from condor_actors.wire.peers import loopback_uid
+from condor_actors.written_text import read_plain
 
 __all__ = ["BoundedSite", "Connections", "http_source", "listen_http", "tls_context"]
 
@@ -268,6 +269,8 @@ def tls_context(name: str, certificate: str, key: str) -> Any:
     from OpenSSL import SSL
     from twisted.internet.ssl import DefaultOpenSSLContextFactory
 
+    for path in (certificate, key):
+        read_plain(path)  # OpenSSL would wait for a FIFO
     try:
         context = DefaultOpenSSLContextFactory(key, certificate, sslmethod=SSL.TLS_SERVER_METHOD)
         context.getContext().use_certificate_chain_file(certificate)

@@ -31,6 +31,7 @@ import attrs
 from condor_actors.classads.builtins.user_maps import Rule, UserMap, UserMapError, pattern_of, read_rules
 from condor_actors.config import ConfigError
 from condor_actors.messages.envelope import Identity
+from condor_actors.written_text import read_plain
 
 PARAMETER = "CERTIFICATE_MAPFILE"
 METHODS = {"local": "FS", "tls": "SSL", "token": "IDTOKENS"}
@@ -105,7 +106,7 @@ def _read(path: Path, literal: bool, before: list[Path], config: Any) -> Iterato
         raise ConfigError("@include goes round in circles, or too deep", file=str(path), name=PARAMETER)
     try:
         files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
-        texts = [(each, each.read_text(errors="surrogateescape")) for each in files]
+        texts = [(each, read_plain(each).decode(errors="surrogateescape")) for each in files]
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", "") or error
         raise config.unusable(PARAMETER, f"cannot read the map of identities {path}: {why}", "a readable file",

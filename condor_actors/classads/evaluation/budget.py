@@ -125,6 +125,7 @@ class Meter:
     def __init__(self, what: str, expression: Expr | None = None, steps: int = TURN_STEPS) -> None:
         self._what = what
         self._most = steps
+        self._paused: int | None = None
         before = spent()[1]
         if expression is not None:
             expression.evaluate(None)
@@ -142,6 +143,16 @@ class Meter:
             True when all evaluations since this was made took more steps than a turn has.
         """
         return spent()[0] - self._steps > self._most
+
+    def pause(self) -> None:
+        """Have what is evaluated until :meth:`resume` be another's."""
+        self._paused = spent()[0]
+
+    def resume(self) -> None:
+        """Count again, after a pause."""
+        if self._paused is not None:
+            self._steps += spent()[0] - self._paused
+            self._paused = None
 
     def refuse_when_spent(self) -> None:
         """Have done with what cannot go on in another turn.

@@ -59,7 +59,11 @@ ROWS = (
     ),
     size("MAX_<SUBSYS>_LOG", "$(MAX_DEFAULT_LOG)", "The size at which that daemon's log is put aside."),
     integer(
-        "MAX_NUM_<SUBSYS>_LOG", "$(MAX_NUM_DEFAULT_LOG)", "How many logs that were put aside are kept.", low=0
+        "MAX_NUM_<SUBSYS>_LOG",
+        "$(MAX_NUM_DEFAULT_LOG)",
+        "How many logs that were put aside are kept.",
+        low=0,
+        high=10_000,
     ),
     text(
         "<SUBSYS>_AUDIT_LOG",
@@ -79,6 +83,7 @@ ROWS = (
         10,
         "How many audit logs that were put aside are kept.",
         low=1,
+        high=10_000,
         unit="files",
         change="restart",
     ),
@@ -87,7 +92,7 @@ ROWS = (
         "10 MB",
         "The size at which a daemon's log is put aside and a new one begun; 0 for never.",
     ),
-    integer("MAX_NUM_DEFAULT_LOG", 3, "How many logs that were put aside are kept.", low=0, unit="files"),
+    integer("MAX_NUM_DEFAULT_LOG", 3, "How many logs that were put aside are kept.", low=0, high=10_000, unit="files"),
     text("ALL_DEBUG", None, "What more every daemon's log tells: D_FULLDEBUG for everything."),
     text("DEFAULT_DEBUG", None, "What more a daemon's log tells when its own setting says nothing."),
     text("TOOL_DEBUG", None, "What the commands tell on their standard error."),

@@ -239,6 +239,7 @@ ROWS = (
         20,
         "How long a transfer plugin may take to answer -classad; one that takes longer is left out.",
         low=1,
+        high=3_600,
         change="live",
         read_by=STARTD,
     ),

@@ -45,6 +45,7 @@ ROWS = (
         20,
         "How long it may take to remove one file of a checkpoint at a URL; then it is tried again later.",
         low=1,
+        high=86_400,
     ),
     integer(
         "DEFAULT_NUM_EXTRA_CHECKPOINTS",

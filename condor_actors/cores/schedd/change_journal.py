@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.numerals import job_numbers, numeral
@@ -77,8 +77,13 @@ class ChangeJournal:
         if len(self._last) > self._kept:
             _, self._floor = self._last.popitem(last=False)
 
-    def note_jobs(self, jobs: Iterable[Job]) -> None:
+    def note_jobs(self, jobs: Collection[Job]) -> None:
         """Several jobs have changed."""
+        if len(jobs) >= self._kept:  # nobody's place is left behind so many
+            self.number += len(jobs)
+            self._floor = self.number
+            self._last.clear()
+            return
         for job in jobs:
             self.note(job.cluster.number, job.proc)
 

@@ -9,7 +9,8 @@ a crash means no more than that it is sent again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -54,6 +55,10 @@ CONFIRMED_S = 0.5
 FREE = -1
 """Not an event: a run that its starter may free.  The host that gets the verdict does it; a later one is told so."""
 
+MOST_DUE, DUE_GAP_S = 4_000, 0.01
+"""Notices of an owner, and lines of the log of all jobs, that leave in one turn; when the next ones do.  More than the
+jobs that are offered in one turn, so that none begins whose submission is not told yet."""
+
 _WITH_USAGE = frozenset({JobEventType.JOB_EVICTED, JobEventType.JOB_TERMINATED})
 
 
@@ -90,7 +95,9 @@ class JobNotices:
     def __init__(self, context: ScheddContext) -> None:
         self._context = context
         self._open: dict[str, SaveNotice] = {}
-        self._due: dict[str, list[Notice]] = {}
+        self._due: dict[str, list[SaveNotice]] = {}
+        self._records: list[RecordEvent] = []
+        self._withheld: dict[int, list[tuple[SaveNotice | None, RecordEvent | None]]] = {}
         self._confirmed: list[str] = []
         self._serial = 0
 
@@ -151,45 +158,73 @@ class JobNotices:
         if self._context.settings.records_events:
             ad = job.ad.project(LOG_ATTRIBUTES)
             ad.update(facts)
-            self._context.out.append(RecordEvent(event, job.cluster.number, job.proc, -1, when_s, ad.to_bytes()))
+            self._records.append(RecordEvent(event, job.cluster.number, job.proc, -1, when_s, ad.to_bytes()))
 
-    def submitted(self, cluster: Cluster, jobs: list[Job], submit_host: str) -> list[str]:
+    def submitted(self, cluster: Cluster, jobs: Iterable[Job], submit_host: str) -> list[str]:
         """New jobs of a cluster; jobs that differ in nothing a log shows share a notice."""
-        found: list[str] = []
+        return [notice_id for notice_id in self.submitting(cluster, jobs, submit_host) if notice_id]
+
+    def submitting(self, cluster: Cluster, jobs: Iterable[Job], submit_host: str) -> Iterator[str]:
+        """The same, a job at a time.
+
+        Yields:
+            the notices as they are made, and between them something empty for each job that has none of its own.
+        """
         shared = cluster.ad.project(LOG_ATTRIBUTES)
         facts = {"SubmitHost": submit_host}
         keys = {name.lower() for name in LOG_ATTRIBUTES} - {"procid", "clusterid"}
         start = last = -1
         wanted = self.wanted(cluster.ad)
         alike = cluster.ad.find("jobadinformationattrs") is None and cluster.ad.find("submiteventnotesattrs") is None
-        for job in [*jobs, None]:
+        for job in chain(jobs, (None,)):
             plain = alike and job is not None and keys.isdisjoint(job.ad.own)
             if start >= 0 and (job is None or not plain or job.proc != last + 1):
-                found.append(self._add(cluster, start, last, JobEventType.SUBMIT, shared, facts, wanted=wanted))
+                yield self._add(cluster, start, last, JobEventType.SUBMIT, shared, facts, wanted=wanted)
                 start = -1
             if job is not None and plain and (wanted or self._context.settings.records_events):
                 start = job.proc if start < 0 else start
                 last = job.proc
             elif job is not None and not plain:
-                found.append(self.due(job, JobEventType.SUBMIT, **facts))
-        return [notice_id for notice_id in found if notice_id]
+                yield self.due(job, JobEventType.SUBMIT, **facts)
+                continue
+            yield ""
 
     def _add(self, cluster: Cluster, proc: int, last: int, event: int, ad: ClassAd, facts: dict[str, Any], *,
              wanted: bool = True) -> str:
         context = self._context
         for name, value in facts.items():
             ad[name] = value
+        text = ad.to_bytes()
+        record = row = None
         if context.settings.records_events:
-            context.out.append(RecordEvent(event, cluster.number, proc, last, context.now_s, ad.to_bytes()))
-        if not wanted:
-            return ""
-        self._serial += 1
-        notice_id = f"{cluster.number}.{proc}/{event}/{context.now_s:.3f}/{self._serial}"
-        row = SaveNotice(notice_id, cluster.owner, cluster.number, proc, last, event, context.now_s, ad.to_bytes())
-        self._open[notice_id] = row
-        context.persist(row)
-        self._due.setdefault(cluster.owner, []).append(_message(row, False))
-        return notice_id
+            record = RecordEvent(event, cluster.number, proc, last, context.now_s, text)
+        if wanted:
+            self._serial += 1
+            notice_id = f"{cluster.number}.{proc}/{event}/{context.now_s:.3f}/{self._serial}"
+            row = SaveNotice(notice_id, cluster.owner, cluster.number, proc, last, event, context.now_s, text)
+            context.persist(row)
+        withheld = self._withheld.get(cluster.number)
+        if withheld is None:
+            self._is_due(row, record)
+        else:
+            withheld.append((row, record))
+        return row.notice_id if row is not None else ""
+
+    def _is_due(self, row: SaveNotice | None, record: RecordEvent | None = None) -> None:
+        if record is not None:
+            self._records.append(record)
+        if row is not None:
+            self._open[row.notice_id] = row
+            self._due.setdefault(row.owner, []).append(row)
+
+    def withhold(self, number: int) -> None:
+        """Of a cluster that is not in the queue yet, nothing is due before :meth:`release`; it is stored though."""
+        self._withheld[number] = []
+
+    def release(self, number: int) -> None:
+        """What was withheld of a cluster is due."""
+        for row, record in self._withheld.pop(number):
+            self._is_due(row, record)
 
     def of_cluster(self, cluster: Cluster, event: int, **facts: Any) -> str:
         """An event of a cluster that makes its jobs as they are needed; returns the notice's id, empty: none."""
@@ -217,21 +252,29 @@ class JobNotices:
         """A job has left the queue that has checkpoints at a URL: a host of its owner is to remove them there."""
         row = SaveNotice(f"{job.name}/checkpoints", job.cluster.owner, job.cluster.number, job.proc, -1,
                          REMOVE_CHECKPOINTS, self._context.now_s, job.ad.to_bytes())
-        self._open[row.notice_id] = row
         self._context.persist(row)
-        self._due.setdefault(row.owner, []).append(_message(row, False))
+        self._is_due(row)
 
     def take_due(self) -> dict[str, list[Notice]]:
-        """New notices per owner since the last call."""
-        if not self._due:
-            return {}
-        due, self._due = self._due, {}
+        """New notices per owner since the last call, and new lines of the log of all jobs: so many in one turn."""
+        if self._records:
+            self._context.out += self._records[:MOST_DUE]
+            del self._records[:MOST_DUE]
+        due = {}
+        for owner, rows in tuple(self._due.items()):
+            due[owner] = [_message(row, False) for row in rows[:MOST_DUE]]
+            del rows[:MOST_DUE]
+            if not rows:
+                del self._due[owner]
+        if self._records or self._due:
+            self._context.timer(("notices",), DUE_GAP_S)
         return due
 
     @property
     def stored(self) -> set[str]:
-        """The notices that have rows: open ones, and those that were just confirmed."""
-        return {*self._open, *self._confirmed}
+        """The notices that have rows: open ones, those that were just confirmed, and what is withheld."""
+        withheld = (row.notice_id for rows in self._withheld.values() for row, _ in rows if row is not None)
+        return {*self._open, *self._confirmed, *withheld}
 
     def owners(self) -> set[str]:
         """Who has notices that nobody confirmed."""

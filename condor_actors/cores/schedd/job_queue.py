@@ -8,6 +8,7 @@ through :meth:`JobQueue.set` or :meth:`JobQueue.set_status`, which remember what
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
@@ -31,7 +32,10 @@ from condor_actors.cores.schedd.sets.job_sets import JobSets
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import JobStatus
 
-__all__ = ["JobQueue"]
+__all__ = ["JobQueue", "Tally"]
+
+Tally = Counter[tuple[str, int]]
+"""How many jobs are charged to a submitter, by the submitter's name and the jobs' status."""
 
 
 class JobQueue:
@@ -108,6 +112,18 @@ class JobQueue:
 
     def _enter_all(self, cluster: Cluster, rows: Iterable[tuple[int, ClassAd]]) -> list[Job]:
         """The journal is not told."""
+        tally: Tally = Counter()
+        jobs = self.arrive(cluster, rows, tally)
+        self._count_all(cluster, tally)
+        return jobs
+
+    @staticmethod
+    def arrive(cluster: Cluster, rows: Iterable[tuple[int, ClassAd]], tally: Tally) -> list[Job]:
+        """Make jobs of a cluster that is not in the queue yet: they are in it, and counted, with :meth:`show`.
+
+        Args:
+            tally: gets how many are charged to whom, by status.
+        """
         shared = JobStatus(cluster.ad.get_int("JobStatus", JobStatus.IDLE))
         counts: Counts = [0] * 8
         jobs: list[Job] = []
@@ -118,14 +134,25 @@ class JobQueue:
             jobs.append(job)
             if is_charged_apart(ad):
                 cluster.apart += 1
-                self._count(job, status, 1)
+                tally[job.submitter, status] += 1
             else:
                 counts[status] += 1
         for each, count in enumerate(counts):
             if count:
-                self._count_of(cluster, each, count)
-                self._charge(cluster.submitter, each, count)
+                tally[cluster.submitter, each] += count
         return jobs
+
+    def show(self, cluster: Cluster, tally: Tally) -> None:
+        """A cluster is in the queue from now on, with the jobs that have arrived."""
+        self.clusters[cluster.number] = cluster
+        self.sets.join(cluster)
+        self._count_all(cluster, tally)
+        self.changes.note_jobs(cluster.jobs.values())
+
+    def _count_all(self, cluster: Cluster, tally: Tally) -> None:
+        for (submitter, status), count in tally.items():
+            self._count_of(cluster, status, count)
+            self._charge(submitter, status, count)
 
     def _count(self, job: Job, status: int, step: int) -> None:
         self._count_of(job.cluster, status, step)

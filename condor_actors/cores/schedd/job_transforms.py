@@ -10,7 +10,7 @@ for itself; it then keeps what differs from the cluster.  Ten thousand jobs cost
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -48,9 +48,9 @@ class JobTransforms:
     lookup: Callable[[str], str | None] = attrs.field(default=lambda name: None, eq=False)
     functions: Functions | None = attrs.field(default=None, eq=False)
 
-    def apply(self, cluster: ClassAd, jobs: Sequence[ClassAd], now_s: float, meter: Meter | None = None
+    def apply(self, cluster: ClassAd, jobs: Iterable[ClassAd], now_s: float, meter: Meter | None = None
               ) -> tuple[str, ...]:
-        """Transform a new cluster and the ads of its jobs, which are chained to it.
+        """Transform a new cluster and the ads of its jobs, which are chained to it, all at once.
 
         Args:
             cluster: changed in place; so is each of ``jobs``.
@@ -63,23 +63,34 @@ class JobTransforms:
             TransformFailed: one cannot be carried out.
             TooCostly: they take more than they may.
         """
-        if not self.transforms:
-            return ()
-        before = cluster.copy()
         applied: dict[str, None] = {}
+        for _ in self.steps(cluster, jobs, now_s, applied, meter):
+            pass
+        return tuple(applied)
+
+    def steps(self, cluster: ClassAd, jobs: Iterable[ClassAd], now_s: float, applied: dict[str, None],
+              meter: Meter | None = None) -> Iterator[None]:
+        """As :meth:`apply`, a piece at a time: first the cluster, then one job after the other.
+
+        Args:
+            applied: gets the titles of the transforms that apply.
+        """
+        if not self.transforms:
+            return
+        before = cluster.copy()
         common = _Transformation(self, cluster, now_s)
         applied.update(dict.fromkeys(common.run()))
+        yield
         for job in jobs:
             if meter is not None:
                 meter.refuse_when_spent()
-            if not common.has_met(job.own):
-                continue
-            own, whole = list(job.own), before.copy()
-            for key in own:
-                whole.store(job.spelling(key), job.own[key])
-            applied.update(dict.fromkeys(_Transformation(self, whole, now_s).run()))
-            _keep_difference(job, cluster, whole)
-        return tuple(applied)
+            if common.has_met(job.own):
+                own, whole = list(job.own), before.copy()
+                for key in own:
+                    whole.store(job.spelling(key), job.own[key])
+                applied.update(dict.fromkeys(_Transformation(self, whole, now_s).run()))
+                _keep_difference(job, cluster, whole)
+            yield
 
 
 def _keep_difference(job: ClassAd, cluster: ClassAd, whole: ClassAd) -> None:

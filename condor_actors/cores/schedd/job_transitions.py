@@ -9,6 +9,8 @@ import math
 from collections import deque
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 
 import attrs
 
@@ -100,10 +102,9 @@ class JobTransitions:
         """
         anew = self._anew
         anew.extend(jobs)
-        for _ in range(min(OFFERS, len(anew))):
-            job = anew.popleft()
-            if job.order is None and job.cluster.jobs.get(job.proc) is job:
-                self.offer(job)
+        some = (anew.popleft() for _ in range(min(OFFERS, len(anew))))
+        for cluster, mine in groupby(some, attrgetter("cluster")):
+            self.offer_all(cluster, [job for job in mine if job.order is None and cluster.jobs.get(job.proc) is job])
         if anew:
             self._context.timer(("offer-anew",), OFFER_GAP_S)
         return bool(anew)

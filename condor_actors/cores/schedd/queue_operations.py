@@ -8,10 +8,15 @@ from __future__ import annotations
 import attrs
 
 __all__ = [
-    "ArchiveJob", "DropClaim", "DropCluster", "DropCounters", "DropHost", "DropItems", "DropNotices", "DropRun",
-    "InsertJobs", "QueueOperation", "QueueSnapshot", "SaveClaim", "SaveCluster", "SaveCounter", "SaveFactory",
-    "SaveHost", "SaveItems", "SaveJob", "SaveNotice", "SaveRun",
+    "ENTERING", "ArchiveJob", "DropClaim", "DropCluster", "DropCounters", "DropHost", "DropItems", "DropNotices",
+    "DropRun", "InsertJobs", "QueueOperation", "QueueSnapshot", "SaveClaim", "SaveCluster", "SaveCounter",
+    "SaveFactory", "SaveHost", "SaveItems", "SaveJob", "SaveNotice", "SaveRun",
 ]
+
+
+ENTERING = "entering "
+"""How the counter of a cluster begins whose rows are not all stored; its value is the cluster's number.  The last of
+them takes the counter back: without it there is no such cluster."""
 
 
 @attrs.frozen

@@ -19,6 +19,7 @@ from condor_actors.cores.flocking import home_name
 from condor_actors.cores.schedd import job_query
 from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.claims.request_pages import RequestPages
+from condor_actors.cores.schedd.entering.entry import EntryRest
 from condor_actors.cores.schedd.factories.factories import Factories
 from condor_actors.cores.schedd.factories.query import factories_page
 from condor_actors.cores.schedd.factories.reception import FactoryReception
@@ -113,7 +114,7 @@ class ScheddCore:
         self.actions = JobActions(context, self.transitions, self.runs, self.factories)
         self.claims.unreachable.wish_cycle = self.demand.wish_cycle
         self.demand.flocked = self.claims.flocked
-        self.submissions.schedd_ad = self.runs.locals.schedd_ad = self.demand.schedd_ad
+        self.submissions.rules.schedd_ad = self.runs.locals.schedd_ad = self.demand.schedd_ad
         self.relays = InteractiveRelay(context, self.hosts)
         self.runs.run_lost = self.relays.run_lost
         self._finishing = False
@@ -148,6 +149,7 @@ class ScheddCore:
             SubmitPage: self._submit,
             SubmitItems: self.reception.page,
             FinishSpooling: self.submissions.finish_spooling,
+            EntryRest: self._enter,
             QueryJobs: self._query,
             QueryTotals: self._query,
             QueryChanges: self._query,
@@ -207,6 +209,7 @@ class ScheddCore:
             "policy-slice": self.policy.slice,
             "submit-log": self.submissions.answer,
             "confirmed": self.notices.forget_confirmed,
+            "notices": lambda: None,  # more of them leave with every turn
             "host-start": lambda host_id: self._host_event(host_id, TimerFired(key="host-start")),
             "host-return": lambda host_id: self._host_event(host_id, TimerFired(key="host-return")),
             "host-check": lambda host_id: self._host_event(host_id, TimerFired(key="host-check")),
@@ -312,6 +315,10 @@ class ScheddCore:
         if message.last and self.claims.has_idle:
             self.claims.offer_idle()
 
+    def _enter(self, rest: EntryRest, _: Delivery) -> None:
+        if self.submissions.go_on(rest) and self.claims.has_idle:
+            self.claims.offer_idle()
+
     def look_up(self, message: QueryJobs | QueryTotals | QueryChanges, identity: Identity, now_s: float) -> Any:
         """The answer to a query about the queue; it changes nothing."""
         sight = self.context.sight(identity)
@@ -363,6 +370,8 @@ class ScheddCore:
     def _offer_anew(self) -> None:
         if not self.transitions.offer_anew():
             self.demand.wish_cycle()
+        if self.claims.has_idle:
+            self.claims.offer_idle()
 
     def _wake(self) -> None:
         if self.transitions.wake():

@@ -1,44 +1,37 @@
-"""Submissions: cluster numbers, pages of jobs, and the one transaction that queues them.
+"""Submissions: cluster numbers, pages of jobs, and what becomes of them when the last one is there.
 
 Theory: pages wait in memory, in the name of the user who reserved the number, and become jobs when the last one is
-there and all of them are valid; the answer leaves after the commit and after the submit events are in the user's log.
+there and all of them are valid (:mod:`condor_actors.cores.schedd.entering.entry`); the answer leaves after the commit
+and after the submit events are in the user's log.
 A number is used up when its jobs are queued; one that is not used comes back when its link ends, or in time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from typing import Any
 
 import attrs
 
-from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, is_true, unparse
-from condor_actors.classads.evaluation.budget import TURN_STEPS, Meter
-from condor_actors.cores.schedd.charging import CHARGED_TO
-from condor_actors.cores.schedd.gangs.gang import is_gang
-from condor_actors.cores.schedd.gangs.gang import objection as gang_objection
-from condor_actors.cores.schedd.gangs.groups import merged
-from condor_actors.cores.schedd.job_attributes import Hand, attribute
+from condor_actors.classads.evaluation.budget import TURN_STEPS, spent
+from condor_actors.cores.schedd.entering.entry import SLICE, Entry, EntryRest
+from condor_actors.cores.schedd.entering.rules import EntryRules, Invalid
 from condor_actors.cores.schedd.job_notices import JobNotices
-from condor_actors.cores.schedd.job_status import say_why_held
 from condor_actors.cores.schedd.job_transitions import JobTransitions
-from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveCounter
+from condor_actors.cores.schedd.queue_operations import SaveCounter
 from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
-from condor_actors.cores.schedd.sets.job_sets import name_objection
-from condor_actors.cores.submit_commands import MAY_BE_REFUSED, objection
 from condor_actors.cores.transfer_plugins import spooled_plugins
-from condor_actors.effects import job_note
-from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
+from condor_actors.effects import GoOn
+from condor_actors.messages.codes import HoldCode, JobStatus
 from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.pages import LARGE_AD, MOST_AD_BYTES
 from condor_actors.messages.references.urls import travels_as_url
 from condor_actors.messages.spool import FinishSpooling
-from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitItems, SubmitPage, Submitted
+from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitPage, Submitted
 
-__all__ = ["MAX_SUBMISSION_BYTES", "Invalid", "Submissions"]
+__all__ = ["MAX_SUBMISSION_BYTES", "Submissions"]
 
 RESERVED_S = 600.0
 """How long a number waits for its jobs."""
@@ -47,29 +40,10 @@ MOST_NUMBERS = 1_000
 """How many numbers may be reserved at once."""
 MAX_PENDING = 500_000
 MAX_SUBMISSION_BYTES = 64 << 20
-SUBMISSION_STEPS, JOB_STEPS = 10 * TURN_STEPS, 1_000
-"""What job transforms and submit requirements may take of a submission in all: so much, and so much a job.  It is
-queued in one turn, and attributes that they look at are the submitter's."""
 LOG_PATIENCE_S = 10.0
 """How long an answer waits for the submit events to be in the log."""
-
-FRESH = {
-    "NumJobStarts": 0, "NumShadowStarts": 0, "NumJobMatches": 0, "NumRestarts": 0, "NumSystemHolds": 0,
-    "NumJobCompletions": 0, "NumCkpts": 0, "JobRunCount": 0, "CompletionDate": 0, "ExitStatus": 0, "JobPrio": 0,
-    "RemoteWallClockTime": 0.0, "RemoteUserCpu": 0.0, "RemoteSysCpu": 0.0, "LocalUserCpu": 0.0, "LocalSysCpu": 0.0,
-    "CommittedTime": 0, "CommittedSlotTime": 0, "CumulativeSlotTime": 0, "CumulativeRemoteUserCpu": 0.0,
-    "CumulativeRemoteSysCpu": 0.0, "CumulativeSuspensionTime": 0, "CommittedSuspensionTime": 0,
-    "LastSuspensionTime": 0, "TotalSuspensions": 0, "CurrentHosts": 0, "MinHosts": 1, "MaxHosts": 1,
-    "JobUniverse": int(Universe.VANILLA), "JobNotification": int(Notification.NEVER), "WantRemoteIO": True,
-    "ExitBySignal": False, "Rank": 0.0,
-    "LeaveJobInQueue": False, "OnExitHold": False, "OnExitRemove": True, "PeriodicHold": False,
-    "PeriodicRelease": False, "PeriodicRemove": False,
-}
-"""What a cluster ad has unless the submitter said otherwise."""
-
-
-class Invalid(ValueError):
-    """A submission that cannot be queued: says why."""
+SPOOLED, SPOOLED_AT_ONCE = 60, 100
+"""What a job costs whose input has come, as the parts of an entry do; how many share their submit events."""
 
 
 @attrs.define(eq=False)
@@ -93,7 +67,12 @@ class _Pending:
 
 
 class Submissions:
-    """Reserves cluster numbers, collects the pages of a submission, and queues it in one transaction."""
+    """Reserves cluster numbers, collects the pages of a submission, and has it enter the queue.
+
+    Attributes:
+        rules: what jobs may say.
+        freed: is told of a number that was reserved for nothing.
+    """
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions, notices: JobNotices) -> None:
         self._context = context
@@ -109,9 +88,9 @@ class Submissions:
         """Numbers that were given back; the least first."""
         self._unlogged: dict[int, tuple[set[str], Delivery, Submitted]] = {}
         self._waiting_for: dict[str, int] = {}
-        self.schedd_ad: Callable[[], ClassAd] = ClassAd
+        self._entering: dict[int, Entry] = {}
+        self.rules = EntryRules(context)
         self.freed: Callable[[int], None] = lambda number: None
-        """A number was reserved for nothing."""
 
     def reserve(self, message: ReserveCluster, delivery: Delivery) -> None:
         """Give numbers away, to be used up when their jobs are queued."""
@@ -166,14 +145,46 @@ class Submissions:
         if not message.last:
             context.reply(Done())
             return
+        self._begin(number, pending, delivery)
+
+    def _begin(self, number: int, pending: _Pending, delivery: Delivery) -> None:
+        """All pages are there; whatever becomes of the link, nobody else has the number meanwhile."""
+        self.freed(number)  # of what else has come under it
+        self.release(number)
+        entry = self._entering[number] = Entry(self._context, self.rules, pending.pages, delivery,
+                                               lambda: self._settle(number))
+
+        def refused(why: str) -> None:
+            del self._entering[number]
+            heappush(self._free, number)
+            self._context.reply(Refused(code="invalid", text=why))
+
+        self.go_on(EntryRest(entry.steps(self._notices, self._transitions, self._entered), refused, entry.meter))
+
+    def _entered(self, notices: set[str], delivery: Delivery, submitted: Submitted) -> None:
+        del self._entering[submitted.cluster_id]
+        self.answer_when_logged(notices, delivery, submitted)
+
+    def go_on(self, rest: EntryRest) -> bool:
+        """Do what a turn may do of something that concerns many new jobs.
+
+        Returns:
+            Whether that was the last of it.
+        """
+        left, steps_before = SLICE, spent()[0]
+        if rest.meter is not None:
+            rest.meter.resume()
         try:
-            cluster, jobs = self._build(number, pending, delivery)
-        except (Invalid, ClassAdSyntaxError, ValueError) as error:
-            self.give_back(number)
-            context.reply(Refused(code="invalid", text=str(error)))
-            return
-        self.use_up(number)
-        self._queue(cluster, jobs, delivery, spool=message.spool)
+            for cost in rest.steps:
+                left -= cost
+                if left <= 0 or spent()[0] - steps_before > TURN_STEPS:
+                    if rest.meter is not None:
+                        rest.meter.pause()
+                    self._context.out.append(GoOn(rest))
+                    return False
+        except Invalid as error:
+            rest.refused(str(error))
+        return True
 
     def owner_of(self, number: int, delivery: Delivery) -> str:
         """For whom a number is reserved, when it is for him who asks; else he is told, and it is empty."""
@@ -195,6 +206,9 @@ class Submissions:
         """Jobs are queued under the number: it is never given again."""
         self.freed(number)  # of what else has come under it
         self.release(number)
+        self._settle(number)
+
+    def _settle(self, number: int) -> None:
         queue = self._context.queue
         if number >= queue.stored_cluster:
             queue.stored_cluster = number + 1
@@ -235,201 +249,19 @@ class Submissions:
                 return
             self._end(oldest)
 
-    def _build(self, number: int, pending: _Pending, delivery: Delivery) -> tuple[Cluster, list[tuple[int, ClassAd]]]:
-        """The cluster and the (proc, ad) of its jobs; nothing is in the queue yet."""
-        settings = self._context.settings
-        total = pending.jobs
-        first = pending.pages[0]
-        common = self.cluster_ad(first, delivery)
-        common.store("TotalSubmitProcs", total)
-        prefix = f"{settings.name}#{number}."
-        suffix = f"#{int(self._context.now_s)}"
-        rows: list[tuple[int, ClassAd]] = []
-        telling: dict[bytes, ClassAd] = {}
-        for page in pending.pages:
-            proc = page.first_proc
-            for text in page.procs:
-                ad = ClassAd.from_bytes(text) if text else ClassAd()
-                self.without_foreign(ad, delivery)
-                ad.store("ProcId", proc)
-                ad.store("GlobalJobId", f"{prefix}{proc}{suffix}")
-                ad.parent = common
-                if text:
-                    self.check_status(ad)
-                    say_why_held(ad, spool=page.spool)
-                telling.setdefault(text, ad)
-                rows.append((proc, ad))
-                proc += 1
-        self._check(number, common, [ad for _, ad in rows], telling.values())
-        if rows and is_gang(rows[0][1]):
-            if first.spool and len(rows) > 1:
-                raise Invalid("universe = parallel: the files of several groups of nodes cannot be spooled: submit "
-                               "without -spool, or with one queue statement")
-            rows = [(rows[0][0], merged(common, [ad for _, ad in rows]))]
-            problem = gang_objection(rows[0][1], 1)
-            if problem:
-                raise Invalid(problem)
-            total = 1
-            common.store("TotalSubmitProcs", 1)
-        cluster = Cluster(number, delivery.identity.user, common, total)
-        if not rows or len({proc for proc, _ in rows}) != len(rows):
-            raise Invalid(f"cluster {number}: no jobs, or two of the same number")
-        return cluster, rows
-
-    def _check(self, number: int, common: ClassAd, jobs: list[ClassAd], telling: Collection[ClassAd]) -> None:
-        """The administrator's rules, and what no job may be; of jobs that differ by their number alone one tells."""
-        settings = self._context.settings
-        meter = Meter("the administrator's rules", None, SUBMISSION_STEPS + JOB_STEPS * len(jobs))
-        self.transform(number, common, jobs, meter)
-        if settings.transforms.transforms or settings.submit_requirements:  # which may look at the numbers too
-            telling = jobs
-        self.check_commands(common, telling)
-        self.check_set(common, telling)
-        for ad in telling:
-            problem = gang_objection(ad, len(jobs))
-            if problem:
-                raise Invalid(problem)
-            self.check_requirements(ad)
-            meter.refuse_when_spent()
-
-    def transform(self, number: int, common: ClassAd, jobs: list[ClassAd], meter: Meter) -> None:
-        """JOB_TRANSFORM_NAMES: the admin's changes, but for what the schedd alone says of a job."""
-        context = self._context
-        if not context.settings.transforms.transforms:
-            return
-        before = [self._ours(ad) for ad in (common, *jobs)]
-        applied = context.settings.transforms.apply(common, jobs, context.now_s, meter)
-        for ad, ours in zip((common, *jobs), before, strict=True):
-            for name in self._ours(ad).keys() - ours.keys():
-                del ad[name]
-            for name, value in ours.items():
-                ad.own[name] = value
-        for ad in jobs:
-            charged = ad.own.get(CHARGED_TO)
-            if charged is not None and type(charged) is not str:  # a job is charged to a name, not to an expression
-                ad.store("AccountingGroup", ad.get_str("AccountingGroup") or common.get_str("User"))
-        if applied:
-            context.note(f"job transforms of cluster {number}: {', '.join(applied)}")
-            for ad in (common, *jobs):
-                self.check_status(ad)
-                say_why_held(ad)
-
-    def without_foreign(self, ad: ClassAd, delivery: Delivery) -> None:
-        """What only the schedd says of a job (the table of job attributes, SECURE_JOB_ATTRS) is passed over or refused;
-        nobody submits in another's name, or has another charged without leave."""
-        if not ad.own:
-            return
-        denied = self._context.charge_objection(delivery.identity, ad)
-        if denied:
-            raise Invalid(denied)
-        self.without_ours(ad, delivery.identity.user)
-
-    def without_ours(self, ad: ClassAd, user: str) -> None:
-        """As `without_foreign`, but for the charge."""
-        settings = self._context.settings
-        for name, own in (("Owner", user), ("User", f"{user}@{settings.uid_domain}")):
-            said = ad.own.get(name.lower())
-            if said is not None and said not in (own, UNDEFINED):
-                raise Invalid(f"{name} = {unparse(said)[:200]}: jobs are submitted in one's own name, which is {own}")
-        for name in sorted(ad.own):
-            if name not in settings.secure and attribute(name).set_by is not Hand.SCHEDD:
-                continue
-            if name in settings.secure and not settings.ignores_secure:
-                raise Invalid(f"attempt to set the secure attribute {ad.spelling(name)}: only the schedd may")
-            del ad[name]
-
-    @staticmethod
-    def _ours(ad: ClassAd) -> dict[str, Any]:
-        """What only the schedd says of a job."""
-        return {name: value for name, value in ad.own.items() if attribute(name).set_by is Hand.SCHEDD}
-
-    @staticmethod
-    def check_commands(common: ClassAd, jobs: Collection[ClassAd]) -> None:
-        """What would have no effect is refused, by whatever client it was submitted."""
-        for ad in (common, *jobs):
-            problem = None if MAY_BE_REFUSED.isdisjoint(ad.own) else objection(ad, ad.own)
-            if problem is not None:
-                raise Invalid(problem)
-
-    def check_set(self, common: ClassAd, jobs: Collection[ClassAd]) -> None:
-        """The set that jobs name can be theirs."""
-        problem = name_objection(common, jobs, is_on=self._context.settings.uses_sets)
-        if problem:
-            raise Invalid(problem)
-
-    @staticmethod
-    def check_status(ad: ClassAd) -> None:
-        if "jobstatus" in ad.own and ad.get_int("JobStatus", JobStatus.IDLE) not in (JobStatus.IDLE, JobStatus.HELD):
-            raise Invalid("a job can be submitted idle (JobStatus 1) or held (5) only")
-
-    def check_requirements(self, ad: ClassAd) -> None:
-        """SUBMIT_REQUIREMENT_NAMES: MY is the schedd, TARGET the job."""
-        context = self._context
-        for each in context.settings.submit_requirements:
-            mine = self.schedd_ad()
-            if is_true(each.expression.evaluate(mine, ad, context.now_s)):
-                continue
-            told = each.reason.evaluate(mine, ad, context.now_s) if each.reason is not None else None
-            text = told if isinstance(told, str) else f"Submit requirement {each.name} not met."
-            if each.is_warning is not None and is_true(each.is_warning.evaluate(mine, ad, context.now_s)):
-                context.note(f"a job of {ad.get_str('Owner')} was taken all the same: {text}", "warn")
-            else:
-                raise Invalid(text)
-
     def over_limits(self, total: int, owner: str) -> str:
         """Which limit so many more jobs of an owner would be over; empty: none."""
         settings, queue = self._context.settings, self._context.queue
+        mine = sum(each.total for each in self._entering.values() if each.owner == owner)
+        all_of_them = sum(each.total for each in self._entering.values())
         if total > settings.max_jobs_per_submission:
             return (f"{total} jobs in one submission; MAX_JOBS_PER_SUBMISSION is "
                     f"{settings.max_jobs_per_submission}: submit fewer at once")
-        if sum(queue.counts(owner)) + total > settings.max_jobs_per_owner:
+        if sum(queue.counts(owner)) + mine + total > settings.max_jobs_per_owner:
             return f"{owner} would have more than MAX_JOBS_PER_OWNER ({settings.max_jobs_per_owner}) jobs"
-        if sum(queue.everybody) + total > settings.max_jobs_submitted:
+        if sum(queue.everybody) + all_of_them + total > settings.max_jobs_submitted:
             return f"the queue would have more than MAX_JOBS_SUBMITTED ({settings.max_jobs_submitted}) jobs"
         return ""
-
-    def cluster_ad(self, page: SubmitPage | SubmitItems, delivery: Delivery) -> ClassAd:
-        context = self._context
-        ad = ClassAd.from_bytes(page.cluster_ad)
-        user = delivery.identity.user
-        self.without_foreign(ad, delivery)
-        for name, value in FRESH.items():
-            if ad.find(name.lower()) is None:
-                ad.store(name, value)
-        ad.update({
-            "MyType": "Job", "TargetType": "Machine", "ClusterId": page.cluster_id, "Owner": user,
-            "User": f"{user}@{context.settings.uid_domain}", "QDate": int(context.now_s),
-            "EnteredCurrentStatus": int(context.now_s),
-        })
-        if ad.find("joblease" + "duration") is None:
-            ad.store("JobLeaseDuration", int(context.settings.job_lease_s))
-        for name, most_mb in (("MaxTransferInputMB", context.settings.max_input_mb),
-                              ("MaxTransferOutputMB", context.settings.max_output_mb)):
-            if most_mb >= 0 and ad.find(name.lower()) is None:
-                ad.store(name, most_mb)
-        if is_gang(ad):
-            ad.store("Scheduler", f"DedicatedScheduler@{context.settings.name}")
-        self.check_status(ad)
-        if ad.find("jobstatus") is None:
-            ad.store("JobStatus", int(JobStatus.IDLE))
-        say_why_held(ad, spool=isinstance(page, SubmitPage) and page.spool)
-        return ad
-
-    def _queue(self, cluster: Cluster, rows: list[tuple[int, ClassAd]], delivery: Delivery, *, spool: bool) -> None:
-        context = self._context
-        context.queue.clusters[cluster.number] = cluster
-        context.queue.sets.join(cluster)
-        jobs = context.queue.enter_all(cluster, rows)
-        context.persist(context.queue.cluster_row(cluster))
-        context.persist(InsertJobs(cluster.number, tuple([(job.proc, job.own) for job in jobs])))
-        self._transitions.offer_all(cluster, jobs)
-        last = f" and {len(jobs) - 1} more, up to {jobs[-1].name}," if len(jobs) > 1 else ""
-        context.out.append(job_note(jobs[0].name, "submitted", f"submitted by {cluster.user}{last}"))
-        submitted = Submitted(cluster_id=cluster.number, first_proc=jobs[0].proc, last_proc=jobs[-1].proc)
-        notices: set[str] = set() if spool else set(self._notices.submitted(cluster, jobs, self._context.submit_host))
-        if cluster.ad.find("userlog") is None and all(job.ad.own.get("userlog") is None for job in jobs):
-            notices.clear()
-        self.answer_when_logged(notices, delivery, submitted)
 
     def answer_when_logged(self, notices: set[str], delivery: Delivery, submitted: Submitted) -> None:
         """Tell the submitter when these events are in the log, or at once where there are none."""
@@ -470,14 +302,21 @@ class Submissions:
         if not context.may_touch(delivery.identity, cluster.owner):
             context.reply(Refused(code="denied", text=f"cluster {message.cluster_id} belongs to {cluster.owner}"))
             return
-        waiting = [job for job in cluster.jobs.values() if job.status is JobStatus.HELD
-                   and job.ad.get_int("HoldReasonCode") == HoldCode.SPOOLING_INPUT]
-        for job in waiting:
-            context.queue.set(job, StageInFinish=int(context.now_s))
-            self._move_into_spool(job)
-        self._notices.submitted(cluster, waiting, self._context.submit_host)
-        for job in waiting:
-            self._transitions.release(job, "Data files spooled")
+        waiting = [job for job in cluster.jobs.values() if _waits_for_input(job)]
+        self.go_on(EntryRest(self._spooled(cluster, waiting), lambda why: None))
+
+    def _spooled(self, cluster: Cluster, waiting: list[Job]) -> Iterator[int]:
+        """Release the jobs whose input is here; of those that have gone or were released meanwhile nothing is said."""
+        context = self._context
+        for first in range(0, len(waiting), SPOOLED_AT_ONCE):
+            some = [job for job in waiting[first:first + SPOOLED_AT_ONCE] if _waits_for_input(job)]
+            for job in some:
+                context.queue.set(job, StageInFinish=int(context.now_s))
+                self._move_into_spool(job)
+            self._notices.submitted(cluster, some, context.submit_host)
+            for job in some:
+                self._transitions.release(job, "Data files spooled")
+            yield SPOOLED * len(some)
         context.reply(Done())
 
     def _move_into_spool(self, job: Job) -> None:
@@ -497,3 +336,9 @@ class Submissions:
         changes["TransferInput"] = ",".join([*urls, f"{folder}/"])
         for name, value in changes.items():
             self._context.queue.set(job, **{f"SUBMIT_{name}": ad.get_str(name), name: value})
+
+
+def _waits_for_input(job: Job) -> bool:
+    """Whether a job that is still in the queue is held until its input files are here."""
+    return (job.status is JobStatus.HELD and job.ad.get_int("HoldReasonCode") == HoldCode.SPOOLING_INPUT
+            and job.cluster.jobs.get(job.proc) is job)

@@ -51,6 +51,7 @@ from condor_actors.config import Config
 from condor_actors.own_files import replace_own
 from condor_actors.services.telemetry.audit import AuditLog
 from condor_actors.wire.acceptor import BACKLOG, UnixDoor
+from condor_actors.written_text import read_plain
 
 log = Logger("condor.manhole")
 HELP = (__doc__ or "").partition("\n\n")[2].partition("\n\n")[2]
@@ -197,7 +198,7 @@ class KeysFile:
     def keys(self) -> list[Key]:
         """The keys of the file."""
         try:
-            lines = self._path.read_bytes().splitlines()
+            lines = read_plain(self._path).splitlines()
         except OSError as error:
             log.warn("nobody can log in: {error}", error=error)  # noqa: G010 - Twisted's name
             return []

@@ -13,7 +13,6 @@ import ipaddress
 import os
 import resource
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -30,6 +29,7 @@ from condor_actors.config import Config
 from condor_actors.daemons.measures import Measure
 from condor_actors.services.telemetry.traces import SpanSender
 from condor_actors.wire.http_room import BoundedSite, listen_http, tls_context
+from condor_actors.written_text import read_plain
 
 __all__ = ["DaemonCollector", "MetricsPage", "SharedAnswers", "exposition", "metrics_door", "open_metrics"]
 
@@ -251,7 +251,7 @@ def metrics_door(config: Config) -> tuple[str, bytes, str]:
     interface, token_file = config.needed_text("METRICS_INTERFACE"), config.text("METRICS_TOKEN_FILE")
     certificate = config.text("METRICS_CERTIFICATE") or ""
     try:
-        token = Path(token_file).read_bytes().strip() if token_file else b""
+        token = read_plain(token_file).strip() if token_file else b""
     except (OSError, ValueError) as error:
         raise config.unusable("METRICS_TOKEN_FILE", f"the token cannot be read: {error}", "a readable file") from None
     try:

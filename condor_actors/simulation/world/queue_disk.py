@@ -77,15 +77,18 @@ class Tables:
         yield from self.history
 
     def snapshot(self) -> q.QueueSnapshot:
-        """As a store would give it."""
+        """As a store would give it: without what belongs to a submission that was never whole."""
+        unfinished = {value for name, value in self.counters.items() if name.startswith(q.ENTERING)}
         return q.QueueSnapshot(
-            counters=dict(self.counters),
+            counters={name: value for name, value in self.counters.items() if not name.startswith(q.ENTERING)},
             clusters=tuple(cluster for _, cluster in sorted(self.clusters.items())),
-            jobs=tuple(q.SaveJob(cluster, proc, ad) for (cluster, proc), ad in sorted(self.jobs.items())),
+            jobs=tuple(q.SaveJob(cluster, proc, ad) for (cluster, proc), ad in sorted(self.jobs.items())
+                       if cluster not in unfinished),
             claims=tuple(row for _, row in sorted(self.claims.items())),
             runs=tuple(row for _, row in sorted(self.runs.items())),
             hosts=tuple(row for _, row in sorted(self.hosts.items())),
-            notices=tuple(sorted(self.notices.values(), key=lambda each: (each.when_s, each.notice_id))),
+            notices=tuple(sorted((each for each in self.notices.values() if each.cluster not in unfinished),
+                                 key=lambda each: (each.when_s, each.notice_id))),
             factories=tuple(row for _, row in sorted(self.factories.items())),
             checkpoint_key=CHECKPOINT_KEY)
 

@@ -28,6 +28,8 @@ MANY = -1
 """Takes all words up to the next one that begins with a dash."""
 LIST = -2
 """The same, and a lone dash ends it too: ``-af A B - 5.0``."""
+MOST_DIGITS = 300
+"""Python reads no number of thousands of digits, and a real one has 308 at most."""
 NO_DEBUG = "commands keep no log; what goes wrong is said as it is"
 """Why ``-debug`` is `Flag.idle`."""
 ALWAYS_SHORT = "messages are short as they are"
@@ -86,6 +88,13 @@ class RefusedFlag(ValueError):
         super().__init__(f"{word} is not available: {flag.refused}")
 
 
+class LongNumber(RefusedFlag):
+    """A number of more digits than any that is asked for."""
+
+    def __init__(self, word: str) -> None:
+        ValueError.__init__(self, f"{word[:20]}…: a number of {len(word)} digits is more than anything here can be")
+
+
 class MissingValue(ValueError):
     """A flag without the words it needs."""
 
@@ -109,7 +118,11 @@ def parse(words: Sequence[str], flags: Sequence[Flag]) -> list[Given]:
         UnknownFlag: no flag fits.
         MissingValue: too few words follow.
         RefusedFlag: it is one that is not carried out.
+        LongNumber: a word has more digits than any number that is asked for.
     """
+    for word in words:
+        if len(word) > MOST_DIGITS and word.lstrip("+-").isdecimal():
+            raise LongNumber(word)
     return list(_each(list(words), flags))
 
 

@@ -19,7 +19,7 @@ from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.tool_audit import note_tool_action
 from condor_actors.wire.idtokens.private_files import write_private
-from condor_actors.wire.idtokens.signed_token import BadToken, levels_of, parted, read_claims, sign
+from condor_actors.wire.idtokens.signed_token import LONGEST_LIFE_S, BadToken, levels_of, parted, read_claims, sign
 from condor_actors.wire.idtokens.signing_keys import SigningKeys
 from condor_actors.wire.idtokens.token_files import own_tokens, token_folder
 
@@ -82,8 +82,9 @@ def asked_life(values: dict[str, str]) -> float:
         ToolError: it is no positive number.
     """
     text = values.get("lifetime", "")
-    if text and not (text.isascii() and text.isdecimal() and int(text)):
-        raise ToolError(f"ERROR: -lifetime {text}: expected a number of seconds")
+    if text and not (text.isascii() and text.isdecimal() and 0 < int(text) <= LONGEST_LIFE_S):
+        raise ToolError(f"ERROR: -lifetime {text}: expected a number of seconds from 1 to {LONGEST_LIFE_S:.0f} "
+                        "(without -lifetime, a token has no end but that of SEC_ISSUED_TOKEN_EXPIRATION)")
     return float(text or 0)
 
 

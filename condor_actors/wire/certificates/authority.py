@@ -31,6 +31,7 @@ from condor_actors.wire.certificates.renewed_pair import renewed_file, split_pai
 from condor_actors.wire.certificates.trust import BACKDATED, NAME_PREFIX, ROLE_PREFIX, ROLES, names_of, proxy_extension
 from condor_actors.wire.host_names import canonical_host, is_loopback
 from condor_actors.wire.nodes import BadNode, is_address
+from condor_actors.written_text import read_plain
 
 CA_LIFE = datetime.timedelta(days=20 * 365)
 MACHINE_LIFE = datetime.timedelta(days=365)
@@ -195,8 +196,8 @@ class Authority:
             AuthorityError: it has none.
         """
         try:
-            certificate = x509.load_pem_x509_certificate(files.ca.read_bytes())
-            key = serialization.load_pem_private_key(files.ca_key.read_bytes(), None)
+            certificate = x509.load_pem_x509_certificate(read_plain(files.ca))
+            key = serialization.load_pem_private_key(read_plain(files.ca_key), None)
         except FileNotFoundError as error:
             raise AuthorityError(f"{error.filename} is not here; ask on the machine where condor_pool create"
                                  " was called") from None

@@ -39,6 +39,7 @@ from condor_actors.wire.certificates.trust import BadCertificate, identity_of_ch
 from condor_actors.wire.host_names import own_names
 from condor_actors.wire.nodes import TlsNode, is_address
 from condor_actors.wire.partners.partner_store import BadPartners, Partner, read_partners
+from condor_actors.written_text import read_plain
 
 PROXY_FLAG = crypto.X509StoreFlags.ALLOW_PROXY_CERTS
 
@@ -80,9 +81,10 @@ class Credentials:
         """
         def read(path: str | os.PathLike[str]) -> bytes:
             try:
-                return Path(path).read_bytes()
-            except OSError as error:
-                raise BadCredentials(f"{path}: {error.strerror}; condor_pool create or join makes it") from None
+                return read_plain(path)
+            except (OSError, ValueError) as error:
+                why = getattr(error, "strerror", "") or error
+                raise BadCredentials(f"{path}: {why}; condor_pool create or join makes it") from None
 
         revoked = read(crl) if crl is not None and os.path.exists(crl) else b""
         credentials = cls(chain=renewed[0] or read(certificate), key=renewed[1] or read(key), ca=read(ca), crl=revoked)

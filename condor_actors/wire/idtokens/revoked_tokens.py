@@ -16,6 +16,7 @@ import attrs
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
 from condor_actors.durable import write_whole
 from condor_actors.wire.idtokens.signed_token import BadToken
+from condor_actors.written_text import read_plain
 
 MAX_EXPRESSIONS = 1000
 
@@ -95,7 +96,7 @@ def kept_revocations(path: Path, own_expression: str = "") -> RevokedTokens:
         BadToken: one of them cannot be read; nobody is let in on a guess.
     """
     try:
-        kept = RevokedTokens.read(path.read_bytes())
+        kept = RevokedTokens.read(read_plain(path))
     except FileNotFoundError:
         kept = RevokedTokens()
     except OSError as error:

@@ -37,6 +37,8 @@ from jwt.utils import base64url_decode, base64url_encode
 from condor_actors.messages.envelope import Level
 
 ALGORITHM = "HS256"
+LONGEST_LIFE_S = 1e10
+"""The longest life of a token that has an end, three hundred years."""
 SCOPE_PREFIX = "condor:/"
 LATEST_S = 1 << 50
 """Seconds since 1970 that a token may speak of; numbers without bounds are no times."""

@@ -39,7 +39,7 @@ from condor_actors.messages.tokens import (
 )
 from condor_actors.wire.idtokens.approval_rules import ApprovalRules
 from condor_actors.wire.idtokens.revoked_tokens import keep_revocations, kept_revocations
-from condor_actors.wire.idtokens.signed_token import BadToken, Claims, levels_of, read_claims, sign
+from condor_actors.wire.idtokens.signed_token import LONGEST_LIFE_S, BadToken, Claims, levels_of, read_claims, sign
 from condor_actors.wire.idtokens.verifier import TOKEN_METHOD, Shown, TokenVerifier
 from condor_actors.wire.question_door import CLOSED, QuestionDoor
 
@@ -50,9 +50,6 @@ REQUEST_LIFE_S = 3600.0
 MOST_REQUESTS = 256
 MOST_REQUESTS_OF_ADDRESS = 8
 ASK_S = 20.0
-LONGEST_S = 1e10
-"""The longest life of a token that has an end, three hundred years; 0 asks for one without."""
-
 
 @attrs.define(eq=False)
 class PendingRequest:
@@ -109,7 +106,7 @@ class TokenIssuer:
         key_id = key_id or keys.default
         if key_id not in self.allowed_keys:
             raise BadToken(f"tokens are not signed with {key_id!r} here (SEC_TOKEN_FETCH_ALLOWED_SIGNING_KEYS)")
-        if not 0.0 <= lifetime_s <= LONGEST_S:
+        if not 0.0 <= lifetime_s <= LONGEST_LIFE_S:
             raise BadToken("a token cannot have run out when it is made, nor last forever by a number")
         life_s = min(lifetime_s or self.longest_s, self.longest_s) if self.longest_s else lifetime_s
         return sign(keys.secret(key_id), key_id, self.verifier.issuer, subject, now_s=self.verifier.clock(),

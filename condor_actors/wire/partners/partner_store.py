@@ -21,6 +21,7 @@ from condor_actors.messages.flock_terms import FlockTerms
 from condor_actors.messages.pool import KnownPartner
 from condor_actors.messages.realm import is_realm, node_abroad
 from condor_actors.wire.nodes import BadNode, tls_node
+from condor_actors.written_text import read_plain
 
 __all__ = [
     "BadPartners", "Partner", "changed_partners", "gateways_in", "parse_partners", "partners_text", "read_partners",
@@ -114,7 +115,7 @@ def read_partners(path: Path) -> tuple[Partner, ...]:
         BadPartners: it cannot be read.
     """
     try:
-        return parse_partners(path.read_bytes(), str(path))
+        return parse_partners(read_plain(path), str(path))
     except FileNotFoundError:
         return ()
     except OSError as error:

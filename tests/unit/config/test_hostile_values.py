@@ -38,20 +38,26 @@ from condor_actors.wire.authorization import Authorization
 from condor_actors.wire.identity_map import IdentityMap
 
 LONG = "a" * 5000
+DEEP = "(" * 5000 + "1" + ")" * 5000
+NEVER = 'regexp("(a+)+$", "' + "a" * 60 + 'b")'
 HUGE = "9" * 20
 HOSTILE: dict[Kind, tuple[str, ...]] = {
     Kind.TEXT: ("http://[", "\0", "ä\U0001f600", "%s%n", LONG, "<<>>", "-1", "[::1"),
     Kind.PATH: ("/dev/null/x", "relative", "\0", "/proc/self/mem", LONG, "/"),
-    Kind.BOOLEAN: ("maybe", "2", "-"),
-    Kind.INTEGER: ("x", "-1", "1e400", HUGE, "1.5", "0", "-99999999999", HUGE[:17]),
-    Kind.REAL: ("x", "-1", "nan", "inf", "1e308", "0", "-1e300"),
-    Kind.SECONDS: ("x", "-1", "1e18", "0", "nan", HUGE[:18]),
-    Kind.SIZE: ("x", "-1", "99999999 TB", "0", "1 XB", "-5 GB"),
-    Kind.EXPRESSION: ("(", "1/0", "error", "undefined", '"x', "["),
+    Kind.BOOLEAN: ("maybe", "2", "-", DEEP, NEVER),
+    Kind.INTEGER: ("x", "-1", "1e400", HUGE, "1.5", "0", "-99999999999", HUGE[:17], DEEP, NEVER),
+    Kind.REAL: ("x", "-1", "nan", "inf", "1e308", "0", "-1e300", DEEP),
+    Kind.SECONDS: ("x", "-1", "1e18", "0", "nan", HUGE[:18], DEEP),
+    Kind.SIZE: ("x", "-1", "99999999 TB", "1e308 TB", "0", "1 XB", "-5 GB", f"{DEEP} KB"),
+    Kind.EXPRESSION: ("(", "1/0", "error", "undefined", '"x', "[", DEEP, NEVER),
     Kind.WORDS: (",", "*", "<", "[::1", "http://[", LONG, "\0", "300.1.1.1/99", "/etc:/x:y", "!@#$%"),
     Kind.CHOICE: ("nonesuch",),
     Kind.TRANSFORM: ("NONSENSE x", "SET", "REQUIREMENTS (("),
 }
+NUMBERS = (Kind.INTEGER, Kind.REAL, Kind.SECONDS, Kind.SIZE)
+NO_NUMBERS = ("x", "nan", 'real("NaN")', 'real("INF")', "1e400", "1/0", '"5"', "undefined", "{1}", "1 2",
+              "5 parsecs", DEEP)
+"""What is no number, whatever the parameter."""
 PLACES = {"<N>": "1", "<SUBSYS>": "SCHEDD", "<LEVEL>": "READ", "<UNIVERSE>": "VANILLA"}
 
 
@@ -104,6 +110,49 @@ def test_what_nobody_can_mean_is_told_and_ends_nothing(kind: Kind) -> None:
                 pass
             except Exception as error:  # noqa: BLE001 - all of them are told
                 wrong.append(f"{name} = {value[:40]!r}: {type(error).__name__}: {str(error)[:200]}")
+    assert wrong == []
+
+
+def refused(name: str, value: str) -> ConfigError:
+    """How a value of a configuration file is refused, in its second line."""
+    config = load_config(files=[], environ={}, overrides={"UNRELATED": "1", name: value})
+    (problem,) = config.problems()
+    with pytest.raises(ConfigError) as caught:
+        config.value(name)
+    assert str(caught.value) == str(problem)
+    return problem
+
+
+@pytest.mark.parametrize("kind", NUMBERS, ids=lambda kind: kind.name.lower())
+def test_every_number_out_of_its_range_is_refused_with_place_value_and_range(kind: Kind) -> None:
+    for name, row in of_kind(kind):
+        beyond = [f"{row.largest + 1:.0f}" if row.largest < 1e15 else "1e19", "-1e19", "1e18 * 100"]
+        if row.low is not None:
+            beyond.append(repr(row.low - 1))
+        if kind is Kind.INTEGER:
+            beyond.append("9" * 30)
+        for value in (*beyond, *NO_NUMBERS):
+            problem = refused(name, value)
+            assert (problem.name, problem.value, problem.file) == (name, value, "<Command Line>"), (name, value)
+            assert value in str(problem)
+            noun = str(problem.expected)
+            assert noun.startswith(row.expected), (name, value, noun)
+            assert "at most" in noun or "to" in noun.split() or value not in beyond[:1], (name, value, noun)
+
+
+@pytest.mark.parametrize("kind", NUMBERS, ids=lambda kind: kind.name.lower())
+def test_daemons_begin_with_the_least_and_the_greatest_number(kind: Kind) -> None:
+    """Or say in a sentence that it does not fit the rest."""
+    wrong = []
+    for name, row in of_kind(kind):
+        for value in (row.largest, row.low if row.low is not None else -row.largest):
+            try:
+                read(name, str(value) if isinstance(value, int) else f"{value:.15g}")
+            except ConfigError as error:
+                if "is not possible" in str(error):
+                    wrong.append(f"{name} = {value}: {error}")
+            except Exception as error:  # noqa: BLE001 - all of them are told
+                wrong.append(f"{name} = {value}: {type(error).__name__}: {str(error)[:200]}")
     assert wrong == []
 
 

@@ -15,6 +15,8 @@ import attrs
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.cores.schedd.charging import CHARGED
+from condor_actors.cores.schedd.entering.entry import SUBMISSION_STEPS
+from condor_actors.cores.schedd.entering.rules import Invalid
 from condor_actors.cores.schedd.factories.factories import GAP_S
 from condor_actors.cores.schedd.factories.factory import Factory, pack
 from condor_actors.cores.schedd.gangs.gang import is_gang
@@ -23,7 +25,7 @@ from condor_actors.cores.schedd.job_status import say_why_held
 from condor_actors.cores.schedd.queue_operations import DropItems, SaveItems
 from condor_actors.cores.schedd.queued_job import Cluster
 from condor_actors.cores.schedd.schedd_context import ScheddContext
-from condor_actors.cores.schedd.submission import SUBMISSION_STEPS, Invalid, Submissions
+from condor_actors.cores.schedd.submission import Submissions
 from condor_actors.effects import job_note
 from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import Delivery, Done, Refused
@@ -147,8 +149,8 @@ class FactoryReception:
 
     def _build(self, number: int, coming: _Coming, delivery: Delivery) -> tuple[Cluster, set[str]]:
         """The cluster, and the attributes of which its value counts; nothing is in the queue yet."""
-        submissions = self._submissions
-        common = submissions.cluster_ad(coming.first, delivery)
+        rules = self._submissions.rules
+        common = rules.cluster_ad(coming.first, delivery)
         common.store("TotalSubmitProcs", coming.jobs)
         if is_gang(common):
             raise Invalid("universe = parallel: the nodes of a gang are made at once; leave max_idle, max_materialize "
@@ -161,15 +163,16 @@ class FactoryReception:
         job.store("ProcId", 0)
         own = dict(job.own)
         meter = Meter("the administrator's rules", None, SUBMISSION_STEPS)
-        submissions.transform(number, common, [job], meter)
+        for _ in rules.transform(number, common, [job], meter):
+            pass
         edited = {name for name in own.keys() | job.own.keys() if own.get(name) != job.own.get(name)} - {"procid"}
         for name in edited:  # what a transform says of the first job is said of all
             value = job.own.get(name)
             if value is not None:
                 common.store(job.spelling(name), value)
-        submissions.check_commands(common, [job])
-        submissions.check_set(common, [job])
-        submissions.check_requirements(job)
+        rules.check_commands(common, [job])
+        rules.check_set(common, [job])
+        rules.check_requirements(job)
         meter.refuse_when_spent()
         return Cluster(number, delivery.identity.user, common, coming.jobs), edited
 
@@ -193,23 +196,23 @@ class FactoryReception:
         Raises:
             ValueError: it cannot be queued; says why.
         """
-        submissions = self._submissions
+        rules = self._submissions.rules
         if not ad.own:
             return
         charged = sorted(name for name in CHARGED if name.lower() in ad.own)
         if charged:
             raise Invalid(f"{charged[0]} differs from job to job: jobs that are made as they are needed are all "
                           "charged to the same; submit one cluster for each, or all jobs at once")
-        submissions.without_ours(ad, cluster.owner)
+        rules.without_ours(ad, cluster.owner)
         for name in ("JobMaterializeLimit", "JobMaterializeMaxIdle"):
             if name.lower() in ad.own:
                 del ad[name]
-        submissions.check_status(ad)
+        rules.check_status(ad)
         say_why_held(ad)
-        submissions.check_commands(cluster.ad, [ad])
-        submissions.check_set(cluster.ad, [ad])
+        rules.check_commands(cluster.ad, [ad])
+        rules.check_set(cluster.ad, [ad])
 
     def check_made(self, ad: ClassAd, cluster: Cluster) -> None:
         """The same, for a job that is about to be queued."""
         self.check(ad, cluster)
-        self._submissions.check_requirements(ad)
+        self._submissions.rules.check_requirements(ad)

@@ -30,6 +30,7 @@ from condor_actors.durable import write_whole
 from condor_actors.machine.run import checkpoint_removal
 from condor_actors.machine.run.checkpoint_removal import ORDER, Removal, RemovalOrder
 from condor_actors.machine.run.launch import Ended, Launcher, LaunchPlan
+from condor_actors.written_text import read_plain
 
 __all__ = ["CheckpointRemover", "RemovalSettings", "removal_program", "removal_settings"]
 
@@ -78,8 +79,7 @@ def removal_program(settings: RemovalSettings, url: str) -> list[str]:
     """
     touching(settings.map_file)
     try:
-        with open(settings.map_file, encoding="utf-8") as file:
-            rules = [rule for _, rule in read_rules(file.read())]
+        rules = [rule for _, rule in read_rules(read_plain(settings.map_file).decode())]
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError, UserMapError) as error:

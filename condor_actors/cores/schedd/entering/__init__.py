@@ -1,0 +1,1 @@
+"""How a submission that has come enters the queue: what its jobs may say, and the turns that this takes."""
