@@ -58,7 +58,7 @@ def test_truths(written: str, value: bool) -> None:
         ("START", "KeyboardIdle >", "is not a ClassAd expression"),
         ("JOB_DEFAULT_NOTIFICATION", "ALWYAS", "did you mean ALWAYS?"),
         ("SLOT_TYPE_2_PARTITIONABLE", "perhaps", "True or False"),
-        ("MAX_NUM_SCHEDD_LOG", "-1", "at least 0"),
+        ("MAX_NUM_SCHEDD_LOG", "-1", "from 0 to 10000"),
     ],
 )
 def test_what_cannot_be_is_told(name: str, written: str, words: str) -> None:
