@@ -73,7 +73,9 @@ class JobQueue:
         for each in snapshot.factories:
             self.clusters[each.cluster].factory = Factory.of(each)
         for number, rows in groupby(snapshot.jobs, attrgetter("cluster")):
-            self._enter_all(self.clusters[number], ((row.proc, ClassAd.from_bytes(row.ad)) for row in rows))
+            tally: Tally = Counter()
+            self.arrive(self.clusters[number], ((row.proc, ClassAd.from_bytes(row.ad)) for row in rows), tally)
+            self._count_all(self.clusters[number], tally)
         self._dirty.clear()
 
     # ---- look up
@@ -103,19 +105,6 @@ class JobQueue:
         self._count(job, status, 1)
         self.changes.note(cluster.number, proc)
         return job
-
-    def enter_all(self, cluster: Cluster, rows: Iterable[tuple[int, ClassAd]]) -> list[Job]:
-        """As :meth:`enter` of each (proc, ad), in less time."""
-        jobs = self._enter_all(cluster, rows)
-        self.changes.note_jobs(jobs)
-        return jobs
-
-    def _enter_all(self, cluster: Cluster, rows: Iterable[tuple[int, ClassAd]]) -> list[Job]:
-        """The journal is not told."""
-        tally: Tally = Counter()
-        jobs = self.arrive(cluster, rows, tally)
-        self._count_all(cluster, tally)
-        return jobs
 
     @staticmethod
     def arrive(cluster: Cluster, rows: Iterable[tuple[int, ClassAd]], tally: Tally) -> list[Job]:
