@@ -57,7 +57,7 @@ mutants: install             ## bugs put into the code on purpose, each of which
 soak: install                ## the long runs
 	$(BIN)/python -m pytest -m soak --timeout=3600
 
-corpus: install              ## some 140 programs from Debian, moved at random moments; makes docs/corpus.md (CORPUS=--continue)
+corpus: install              ## some 190 programs from Debian, moved at random moments; makes docs/corpus.md (CORPUS=--continue)
 	./etc/install-system-packages corpus
 	$(BIN)/python -m tests.native.corpus_run $(CORPUS)
 

@@ -31,7 +31,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -41,6 +40,7 @@ import attrs
 from tests.harness.commands import COMMANDS, program_of
 from tests.harness.readable_python import python_for_all
 from tests.harness.user_pool import UserPool, user_pool
+from tests.harness.verdicts import figures, page, put
 
 TABLE = Path(__file__).parents[1] / "build" / "dag_examples.md"
 PARTS = ("src/condor_tests", "src/condor_scripts")
@@ -190,14 +190,11 @@ def reason(said: str) -> str:
 
 def table(verdicts: Sequence[Verdict]) -> str:
     """Return VERDICTS as a page: figures, then a line for each example."""
-    counts = Counter(v.what for v in verdicts)
     order = [PASSES, REFUSED, NOT_RUN, DIFFERS, WRONG]
-    figures = ", ".join(f"{counts[what]} {what}" for what in order)
-    lines = [f"{len(verdicts)} examples: {figures}.", ""]
-    lines += ["| example | verdict | seconds | reason |", "|---|---|---|---|"]
-    for v in sorted(verdicts, key=lambda v: (-order.index(v.what), v.name)):
-        lines.append(f"| {v.name} | {v.what} | {v.took_s:.0f} | {' '.join(v.why.split()).replace('|', '/')} |")
-    return "\n".join(lines) + "\n"
+    first = f"{len(verdicts)} examples: {figures((v.what for v in verdicts), order)}."
+    ordered = sorted(verdicts, key=lambda v: (-order.index(v.what), v.name))
+    rows = [(v.name, v.what, f"{v.took_s:.0f}", v.why) for v in ordered]
+    return page(first, ("example", "verdict", "seconds", "reason"), rows)
 
 
 def _told(verdict: Verdict) -> Verdict:
@@ -242,9 +239,7 @@ def main(words: list[str]) -> int:
     if given.keep is not None:
         given.keep.mkdir(parents=True, exist_ok=True)
     verdicts = run_all(given)
-    given.table.parent.mkdir(parents=True, exist_ok=True)
-    given.table.write_text(table(verdicts))
-    print(table(verdicts).splitlines()[0])
+    put(table(verdicts), given.table)
     return 1 if any(v.what == WRONG for v in verdicts) else 0
 
 

@@ -298,6 +298,7 @@ void mapped_end(struct work *w, long result);
 void file_begin(struct file *file, int real, int flags);
 struct file *file_new(int real, int flags);
 void file_keep(struct file *file);
+bool file_kept(struct file *file);
 void file_drop(struct file *file);
 struct file *file_of(struct session *s, int64_t descriptor);
 struct file **handle_of(struct session *s, int64_t handle);

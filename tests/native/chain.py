@@ -28,6 +28,10 @@ class Stuck(AssertionError):
     """Nothing happened until the deadline."""
 
 
+class NoImage(Stuck):
+    """No checkpoint can be taken of the program as it is."""
+
+
 _endings: list[Callable[[], None]] = []
 
 
@@ -144,15 +148,20 @@ class Chain:
         return event
 
     def asked_for_image(self) -> ShadowEvent:
-        """Ask for a checkpoint, and again when a member could not park in time; return its event, or the end's."""
+        """Ask for a checkpoint, and again when a member could not park in time; return its event, or the end's.
+
+        Raises:
+            NoImage: none can be taken; the text says why.
+
+        """
         assert self.process
         while True:
             self.process.send_signal(CHECKPOINT_SIGNAL)
             event = self.expect(EventKind.IMAGE, EventKind.ENDED, EventKind.NO_IMAGE)
-            while event.kind is EventKind.NO_IMAGE and event.value != errno.EAGAIN:
-                event = self.expect(EventKind.IMAGE, EventKind.ENDED, EventKind.NO_IMAGE)
             if event.kind is not EventKind.NO_IMAGE:
                 return event
+            if event.value != errno.EAGAIN:
+                raise NoImage(f"no checkpoint: {os.strerror(event.value)} ({event.text})")
 
     def moved(self, number: int) -> bool:
         """Let the program go on from its image, in a file of NUMBER's; return whether it had not ended before."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -148,8 +149,29 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {memory:.0f} GiB, kernel {release}, {library}, load {os.getloadavg()[2]:.0f}"
 
 
-def page(entries: Sequence[Entry]) -> str:
-    """Return the documentation page for ENTRIES, of which there is at least one."""
+INTRODUCTION = """# Programs that were seen to move
+
+*For users and developers: which programs were checkpointed and moved, and with which result.*
+
+Made by `make corpus`, which installs Debian's packages and runs `python -m tests.native.corpus_run`. Each
+program runs natively (twice), under the runtime, and then through checkpoints at random moments: it is
+killed at each and continued from the image. *Same* means: standard output, exit status and every file that
+it wrote, byte for byte; what could not be compared is said beside it. *Waited* counts how often a
+checkpoint was put off: one of the program's processes did not stop in time. The seconds are of a machine
+that had other work, and say only that a program is not too short to be moved. The moments come from
+the *seed*: `CONDOR_CORPUS_SEED=N python -m tests.native.corpus_run NAME` tries
+the same ones again. A part of the page is made anew when programs of it have run.
+"""
+FAMILIES = "families"
+PARTS = {False: "Programs", True: "Families of processes"}
+
+
+def _is_family(program: Program) -> bool:
+    return program.language.partition(":")[0] == FAMILIES
+
+
+def part(entries: Sequence[Entry]) -> str:
+    """Return a part of the page: figures, and a table of ENTRIES, of which there is at least one."""
     results = [e.result for e in entries]
     good = [r for r in results if r.good]
     moved = [r for r in good if r.links]
@@ -157,19 +179,6 @@ def page(entries: Sequence[Entry]) -> str:
     first, last = (time.strftime("%F %H:%M", time.gmtime(f(e.began for e in entries))) for f in (min, max))
     commits = list(dict.fromkeys(e.commit for e in sorted(entries, key=lambda e: e.began) if e.commit))
     lines = [
-        "# Programs that were seen to move",
-        "",
-        "*For users and developers: which programs were checkpointed and moved, and with which result.*",
-        "",
-        "Made by `make corpus`, which installs Debian's packages and runs `python -m tests.native.corpus_run`. Each",
-        "program runs natively (twice), under the runtime, and then through checkpoints at random moments: it is",
-        "killed at each and continued from the image. *Same* means: standard output, exit status and every file that",
-        "it wrote, byte for byte; what could not be compared is said beside it. *Waited* counts how often a",
-        "checkpoint was put off: one of the program's processes did not stop in time. The seconds are of a machine",
-        "that had other work, and say only that a program is not too short to be moved. The moments come from",
-        "the *seed*: `CONDOR_CORPUS_SEED=N python -m tests.native.corpus_run NAME` tries",
-        "the same ones again.",
-        "",
         f"Begun {first}, last program begun {last} UTC, {whole_s / 60:.0f} minutes of programs; "
         f"{machine()}; of commit {', '.join(commits)}.",
         "",
@@ -183,12 +192,24 @@ def page(entries: Sequence[Entry]) -> str:
     ]
     for r in sorted(results, key=lambda r: (r.program.language.lower(), r.program.name.lower())):
         numbers = f"{r.native_s:.2f} | {r.remote_s:.2f} | {r.links} | {r.deferred} | {r.seed}"
+        field = r.program.language.removeprefix(f"{FAMILIES}: ")
         text = " ".join(_cell(r).replace("|", "\\|").split())
         lines.append(
-            f"| {r.program.name} | {r.program.language} | {r.program.package} "
-            f"| {numbers if not r.absent else '| | | |'} | {text} |"
+            f"| {r.program.name} | {field} | {r.program.package} | {numbers if not r.absent else '| | | |'} | {text} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def page(entries: Sequence[Entry], before: str) -> str:
+    """Return the documentation page for ENTRIES; a part that none of them belongs to stays as it was BEFORE."""
+    heads = re.split(r"^## (.*)\n\n", before, flags=re.MULTILINE)[1:]
+    kept = dict(zip(heads[::2], heads[1::2], strict=True))
+    text = INTRODUCTION
+    for of_families, title in PARTS.items():
+        these = [e for e in entries if _is_family(e.result.program) is of_families]
+        body = part(these) if these else kept.get(title, "").rstrip("\n") + "\n"
+        text += f"\n## {title}\n\n{body}" if body.strip() else ""
+    return text
 
 
 def run(chosen: Sequence[Program], anew: bool, first: int | None, workers: int) -> list[Result]:
@@ -218,7 +239,7 @@ def run(chosen: Sequence[Program], anew: bool, first: int | None, workers: int) 
             text = " ".join((r.remote or r.moved or r.absent or _cell(r)).split())[:300]
             print(f"{number}/{len(waiting)} {r.program.name}: {text} ({r.native_s:.2f} s, {r.remote_s:.2f} s, "
                   f"{r.links} links, {r.deferred} waited, seed {r.seed})", flush=True)  # fmt: skip
-            PAGE.write_text(page([found for p in corpus if (found := _kept(p))]))
+            PAGE.write_text(page([found for p in corpus if (found := _kept(p))], PAGE.read_text()))
     return seen
 
 

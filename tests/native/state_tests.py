@@ -38,7 +38,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -50,6 +49,7 @@ import psutil
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind, ShadowHost
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL
+from tests.harness.verdicts import figures, page, put
 from tests.native.chain import Chain, Stuck, end_of_test
 
 ROOT = Path(__file__).parents[2]
@@ -313,15 +313,12 @@ def _apart(words: Sequence[str], name: str, command: Sequence[str]) -> Verdict:
 
 def table(verdicts: Sequence[Verdict]) -> str:
     """Return VERDICTS as a page: figures, then a line for each test that holds natively."""
-    counts = Counter(v.what for v in verdicts)
-    here = [v for v in verdicts if v.what != NOT_HERE]
-    figures = ", ".join(f"{counts[what]} {what}" for what in (PASSES, REFUSED, NO_IMAGE, DIFFERS, WRONG))
-    lines = [f"{len(verdicts)} tests were built, {len(here)} hold natively: {figures}.", ""]
-    lines += ["| test | verdict | reason |", "|---|---|---|"]
+    kinds = (PASSES, REFUSED, NO_IMAGE, DIFFERS, WRONG)
+    here = [v.what for v in verdicts if v.what != NOT_HERE]
+    first = f"{len(verdicts)} tests were built, {len(here)} hold natively: {figures(here, kinds)}."
     order = [WRONG, DIFFERS, NO_IMAGE, REFUSED, PASSES, NOT_HERE]
-    for v in sorted(verdicts, key=lambda v: (order.index(v.what), v.name)):
-        lines.append(f"| {v.name} | {v.what} | {' '.join(v.why.split()).replace('|', '/')} |")
-    return "\n".join(lines) + "\n"
+    ordered = sorted(verdicts, key=lambda v: (order.index(v.what), v.name))
+    return page(first, ("test", "verdict", "reason"), [(v.name, v.what, v.why) for v in ordered])
 
 
 def run_all(given: argparse.Namespace, folder: Path) -> list[Verdict]:
@@ -368,9 +365,7 @@ def main(words: list[str]) -> int:
             given.built = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="state-tests")))
         given.built.mkdir(parents=True, exist_ok=True)
         verdicts = run_all(given, given.built.absolute())
-    given.table.parent.mkdir(parents=True, exist_ok=True)
-    given.table.write_text(table(verdicts))
-    print(table(verdicts).splitlines()[0])
+    put(table(verdicts), given.table)
     return 1 if any(v.what == WRONG for v in verdicts) else 0
 
 

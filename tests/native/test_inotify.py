@@ -13,7 +13,7 @@ import pytest
 
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind
-from tests.native.chain import DEADLINE_S, MOVED, Chain
+from tests.native.chain import DEADLINE_S, MOVED, Chain, NoImage
 from tests.native.conftest import Compile, finished, tool
 
 MODIFY, ATTRIB, DELETE_SELF, OVERFLOW, IGNORED = 0x2, 0x4, 0x400, 0x4000, 0x8000
@@ -101,10 +101,10 @@ def test_what_others_did_while_a_program_was_nowhere_is_told(waiting: Chain, tmp
 def test_a_watched_file_that_was_renamed_stops_a_checkpoint_with_its_name(waiting: Chain, tmp_path: Path) -> None:
     assert waiting.process
     (tmp_path / "work" / "same").rename(tmp_path / "work" / "other")
-    waiting.process.send_signal(33)
-    event = waiting.expect(EventKind.NO_IMAGE)
-    assert (event.value, event.text) == (
-        errno.ESTALE, f"{tmp_path / 'work' / 'same'}: it is watched, and has that name no longer")
+    with pytest.raises(NoImage) as said:  # at once, not when the time is over
+        waiting.asked_for_image()
+    why = f"{tmp_path / 'work' / 'same'}: it is watched, and has that name no longer"
+    assert str(said.value) == f"no checkpoint: {os.strerror(errno.ESTALE)} ({why})"
     waiting.host.close(waiting.session)
     waiting.process.wait(DEADLINE_S)
 

@@ -51,6 +51,26 @@ def test_nobody_else_is_there(tmp_path: Path) -> None:
     assert finished(tool("run", "--", sys.executable, "-c", code), tmp_path)[:2] == (0, b"True\ninit\n False True\n")
 
 
+LIMITS = """
+import resource, subprocess
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 120))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 4096))
+head, *lines = open("/proc/self/limits").read().split("\\n")
+print(repr(head), len(lines))
+for number, line in enumerate(lines[:-1]):
+    said = [-1 if word == "unlimited" else int(word) for word in (line[26:47].strip(), line[47:68].strip())]
+    print(line[:26], repr(line[68:]), tuple(said) == resource.getrlimit(number))
+print(lines[7], lines[4], subprocess.check_output(["grep", "open files", "/proc/self/limits"]))
+"""
+
+
+def test_the_limits_of_a_process_are_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LIMITS]
+    native = finished(command, tmp_path)
+    assert native[1].count(b"True") == 16
+    assert finished([*tool("run", "--"), *command], tmp_path) == native
+
+
 def test_what_others_have_for_themselves_is_refused(tmp_path: Path) -> None:
     code = (
         "import os, signal\n"
@@ -68,6 +88,12 @@ def test_what_others_have_for_themselves_is_refused(tmp_path: Path) -> None:
     assert said == dict.fromkeys(("environ", "maps", "fd", "fd/0", "fdinfo/0", "stat"), "Permission denied") | {
         "mem": "No such file or directory"
     }
+
+
+def test_it_is_said_beforehand_that_no_memory_of_others_can_be_read(tmp_path: Path) -> None:
+    """Open MPI goes by it; the call that does so is refused."""
+    code = "cat /proc/sys/kernel/yama/ptrace_scope; ls /proc/self | grep -c scope"
+    assert finished(tool("run", "--", "/bin/sh", "-c", code), tmp_path)[1] == b"3\n0\n"
 
 
 def test_who_is_killed_while_it_reads_keeps_nobody_waiting(compiled: Compile, tmp_path: Path) -> None:

@@ -163,3 +163,40 @@ def test_code_is_not_written_through_one_mapping_and_run_through_another(tmp_pat
         "mmap.mmap(os.open('/bin/sh', os.O_RDONLY), 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_EXEC)\n"
     )
     assert finished(tool("run", "--", sys.executable, "-c", code), tmp_path) == (0, b"refused\n", b"")
+
+
+OF_OPEN_FILES = """
+import os, stat
+os.mkdir("folder"); open("file", "w").close()
+for name in ("folder", "file"):
+    for flags in (os.O_PATH, os.O_RDONLY):
+        link = f"/proc/self/fd/{os.open(name, flags)}"
+        os.chmod(link, 0o705), os.utime(link, (1, 2)), os.chown(link, os.getuid(), -1)
+        print(oct(os.stat(name).st_mode), os.stat(name).st_mtime, stat.S_ISLNK(os.lstat(link).st_mode))
+        if os.chmod in os.supports_follow_symlinks:
+            os.chmod(name, 0o750, follow_symlinks=False)
+gone = os.open("gone", os.O_RDWR | os.O_CREAT)
+os.unlink("gone")
+os.chmod(f"/dev/fd/{gone}", 0o604)
+print(oct(os.fstat(gone).st_mode))
+try:
+    os.chmod("/proc/self/fd/99", 0o600)
+except OSError as error:
+    print(error)
+"""
+
+
+def test_what_a_link_to_an_open_file_stands_for_is_changed_by_it(tmp_path: Path) -> None:
+    """As the C library changes a mode without following a link: tar does so for each directory that it makes."""
+    said = []
+    for place, words in (("native", []), ("here", tool("run", "--"))):
+        (tmp_path / place).mkdir()
+        said.append(finished([*words, sys.executable, "-c", OF_OPEN_FILES], tmp_path / place))
+    assert said[0][0] == 0, said[0][2]
+    assert said[1] == said[0]
+
+
+def test_how_much_a_program_gives_way_is_kept(tmp_path: Path) -> None:
+    """Over an exec and a fork, as it is told; who has given way does not get it back."""
+    code = "export b=$(nice); nice -n 3 sh -c 'echo $(($(nice) - b)); nice -n 4 sh -c \"nice; nice -n 1 nice\"; nice'"
+    assert finished(tool("run", "--", "/bin/sh", "-c", code), tmp_path) == (0, b"3\n7\n8\n3\n", b"")

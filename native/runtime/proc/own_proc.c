@@ -50,7 +50,7 @@ bool find_proc_path(struct thread *self, const char *path, struct proc_path *to)
     const char *at = below(path, "/proc"), *rest;
     if (!at)
         return false;
-    if (!strcmp(at, "mounts")) { /* a link to this process's */
+    if (!strcmp(at, "mounts") /* a link to this process's */ || !strcmp(at, PTRACE_SCOPE)) {
         to->name = at;
         return true;
     }
@@ -115,6 +115,18 @@ static long open_own_file(struct thread *self, long fd, int flags)
     if (opened >= 0 && (flags & O_TRUNC))
         call_home(self, __NR_ftruncate, opened, 0, 0, 0, 0, 0);
     return opened;
+}
+
+/* What PATH, the link of one of the process's open files, stands for: a descriptor of it, -ENOSYS: PATH is no such link, or
+ * -errno. The C library changes modes of what it has looked at by such paths. */
+long own_file_again(struct thread *self, const char *path)
+{
+    struct proc_path which;
+    if (!find_proc_path(self, path, &which) || which.pid != PROC_OWN || !starts_with(which.name, "fd/"))
+        return -ENOSYS;
+    const char *at = which.name + sizeof "fd/" - 1;
+    const long fd = (long)read_number(&at, 10);
+    return *at ? -ENOSYS : open_own_file(self, fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
 /* ---- directories */

@@ -2,6 +2,7 @@
 #include "texts.h"
 
 #include "runtime/memory/memory.h"
+#include "runtime/process/identity.h"
 #include "runtime/process/process.h"
 #include "runtime/trap.h"
 #include "runtime/user.h"
@@ -188,15 +189,15 @@ static void make_arguments(struct text *text, const struct facts *of)
 enum { OF_ALL, OF_OWN /* another member's is refused */ };
 
 static const struct {
-    char listed[16]; /* 'f' and the name */
+    char listed[32]; /* 'f' and the name; '-': it is elsewhere */
     uint8_t whose;
     const char *always; /* NULL: it is made */
 } known[] = {
     {"fcgroup", OF_ALL, "0::/\n"}, {"fcmdline", OF_ALL, NULL}, {"fcomm", OF_ALL, NULL}, {"fenviron", OF_OWN, NULL},
-    {"floginuid", OF_ALL, "4294967295"}, {"fmaps", OF_OWN, NULL}, {"fmountinfo", OF_ALL, ""}, {"fmounts", OF_ALL, ""},
+    {"flimits", OF_OWN, NULL}, {"floginuid", OF_ALL, "4294967295"}, {"fmaps", OF_OWN, NULL}, {"fmountinfo", OF_ALL, ""}, {"fmounts", OF_ALL, ""},
     {"foom_adj", OF_ALL, "0\n"}, {"foom_score", OF_ALL, "0\n"}, {"foom_score_adj", OF_ALL, "0\n"},
     {"fsessionid", OF_ALL, "4294967295"}, {"fsmaps", OF_OWN, ""}, {"fstat", OF_ALL, NULL}, {"fstatm", OF_ALL, NULL},
-    {"fstatus", OF_ALL, NULL}, {"fwchan", OF_ALL, "0"},
+    {"fstatus", OF_ALL, NULL}, {"fwchan", OF_ALL, "0"}, {"-" PTRACE_SCOPE, OF_ALL, "3\n"},
 };
 
 static int find_known(const char *name)
@@ -223,6 +224,8 @@ bool is_own_alone(const char *name)
 void put_text_names(struct text *text)
 {
     for (size_t i = 0; i < COUNT(known); i++) {
+        if (known[i].listed[0] == '-')
+            continue;
         put(text, known[i].listed);
         text->used++;
     }
@@ -236,6 +239,8 @@ bool make_text(const char *name, const struct facts *of, const struct thread *th
         return false;
     if (known[which].always) {
         put(text, known[which].always);
+    } else if (!strcmp(name, "limits")) {
+        put_limits(text);
     } else if (!strcmp(name, "maps")) {
         make_maps(text);
     } else if (!strcmp(name, "stat")) {

@@ -5,6 +5,8 @@
 #include "facts.h"
 #include "runtime/text.h"
 
+#define PTRACE_SCOPE "sys/kernel/yama/ptrace_scope" /* no process may be looked into here; Open MPI goes by that */
+
 extern struct lock proc_lock; /* of the kernel's list of mappings: who reads it in pieces is alone */
 bool make_text(const char *name, const struct facts *of, const struct thread *thread, struct text *text);
 bool is_made_text(const char *name);

@@ -8,9 +8,10 @@
 #include "runtime/kinship/kinship.h"
 #include "process.h"
 #include "runtime/proc/facts.h"
-#include "runtime/text.h"
 #include "runtime/trap.h"
 #include "runtime/user.h"
+
+enum { USUAL_NICENESS = 20, MOST_NICENESS = 19 };
 
 struct limit {
     uint64_t soft, hard;
@@ -134,6 +135,53 @@ static void read_limit(unsigned which, struct limit *to)
         SYSTEM(__NR_prlimit64, 0, which, 0, to);
 }
 
+/* WORDS, and spaces up to WIDTH and one more. */
+static void put_column(struct text *text, const char *words, size_t width)
+{
+    put(text, words);
+    for (size_t used = strlen(words); used <= width; used++)
+        put(text, " ");
+}
+
+static void put_limit(struct text *text, uint64_t value)
+{
+    char digits[24];
+    struct text number = {digits, 0, sizeof digits - 1};
+    put_number(&number, value, 10);
+    digits[number.used] = 0;
+    put_column(text, value == ~0ul ? "unlimited" : digits, 20);
+}
+
+/* As /proc/self/limits has them. */
+void put_limits(struct text *text)
+{
+    static const struct {
+        char name[26], unit[10];
+    } lines[RLIM_NLIMITS] = {
+        [RLIMIT_CPU] = {"Max cpu time", "seconds"},       [RLIMIT_FSIZE] = {"Max file size", "bytes"},
+        [RLIMIT_DATA] = {"Max data size", "bytes"},       [RLIMIT_STACK] = {"Max stack size", "bytes"},
+        [RLIMIT_CORE] = {"Max core file size", "bytes"},  [RLIMIT_RSS] = {"Max resident set", "bytes"},
+        [RLIMIT_NPROC] = {"Max processes", "processes"},  [RLIMIT_NOFILE] = {"Max open files", "files"},
+        [RLIMIT_MEMLOCK] = {"Max locked memory", "bytes"}, [RLIMIT_AS] = {"Max address space", "bytes"},
+        [RLIMIT_LOCKS] = {"Max file locks", "locks"},     [RLIMIT_SIGPENDING] = {"Max pending signals", "signals"},
+        [RLIMIT_MSGQUEUE] = {"Max msgqueue size", "bytes"}, [RLIMIT_NICE] = {"Max nice priority", ""},
+        [RLIMIT_RTPRIO] = {"Max realtime priority", ""},  [RLIMIT_RTTIME] = {"Max realtime timeout", "us"},
+    };
+    put(text, "Limit                     Soft Limit           Hard Limit           Units     \n");
+    lock(&identity_lock);
+    for (unsigned which = 0; which < RLIM_NLIMITS; which++) {
+        struct limit now;
+        read_limit(which, &now);
+        put_column(text, lines[which].name, 25);
+        put_limit(text, now.soft);
+        put_limit(text, now.hard);
+        if (lines[which].unit[0])
+            put_column(text, lines[which].unit, 9);
+        put(text, "\n");
+    }
+    unlock(&identity_lock);
+}
+
 /* Descriptors are given out at home: the shadow has to know how many there may be.  After a restart, again. */
 void tell_limits(struct thread *self)
 {
@@ -248,8 +296,34 @@ long do_prctl(struct trap *t)
 }
 
 /* Scheduling: every program is an ordinary one; the owner of the machine decides when it runs. */
-long do_getpriority(struct trap *t) { (void)t; return 20; }
-long do_setpriority(struct trap *t) { return (int)t->a[2] < 0 ? -EACCES : 0; }
+static int niceness GUARDED_BY(identity_lock); /* a note, too */
+
+/* The program itself is meant, or somebody else, of whom nothing is known. */
+static bool is_for_own(const struct trap *t)
+{
+    return t->a[0] == PRIO_PROCESS && (own((int)t->a[1]) || real_thread_id((int)t->a[1]));
+}
+
+/* As the kernel has it: 40 for the one that gives way least, 1 for the one that gives way most. */
+long do_getpriority(struct trap *t)
+{
+    lock(&identity_lock);
+    const int now = is_for_own(t) ? niceness : 0;
+    unlock(&identity_lock);
+    return USUAL_NICENESS - now;
+}
+
+long do_setpriority(struct trap *t)
+{
+    const int wanted = (int)t->a[2] > MOST_NICENESS ? MOST_NICENESS : (int)t->a[2];
+    lock(&identity_lock);
+    const bool allowed = is_for_own(t) ? wanted >= niceness || (wanted >= 0 && !process.start.euid) : wanted >= 0;
+    if (allowed && is_for_own(t))
+        niceness = wanted;
+    unlock(&identity_lock);
+    return allowed ? 0 : -EACCES;
+}
+
 long do_sched_getscheduler(struct trap *t) { (void)t; return 0; }
 long do_sched_setscheduler(struct trap *t) { return t->a[1] == 0 || t->a[1] == 3 ? 0 : -EPERM; }
 

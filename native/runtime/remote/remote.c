@@ -448,5 +448,23 @@ static long access_path(struct trap *t, long flags)
     return result;
 }
 
+/* Changes what a path stands for; NUMBER is the call that does so with a descriptor, and B and C are its further arguments. Of
+ * an open file that its link under /proc names, it is done through a second descriptor. */
+static long change_path(struct trap *t, bool follows, long number, unsigned long b, unsigned long c)
+{
+    char *path = (char *)t->self->scratch;
+    const long length = follows && t->a[1] ? copy_path(path, (char *)t->a[1]) : 0;
+    const long fd = length > 0 ? own_file_again(t->self, path) : -ENOSYS;
+    if (length < 0 || fd < 0)
+        return length < 0 ? length : fd == -ENOSYS ? remote(t, &calls[t->number]) : fd;
+    const long result = call_home(t->self, number, fd, (long)b, (long)c, 0, 0, 0);
+    close_home(t->self, (int)fd);
+    return result;
+}
+
+long do_fchmodat(struct trap *t) { return change_path(t, true, __NR_fchmod, t->a[2], 0); }
+long do_fchownat(struct trap *t) { return change_path(t, !(t->a[4] & AT_SYMLINK_NOFOLLOW), __NR_fchown, t->a[2], t->a[3]); }
+long do_utimensat(struct trap *t) { return change_path(t, !(t->a[3] & AT_SYMLINK_NOFOLLOW), __NR_utimensat, 0, t->a[2]); }
+
 long do_faccessat(struct trap *t) { return access_path(t, 0); }
 long do_faccessat2(struct trap *t) { return access_path(t, (long)t->a[3] & ~AT_SYMLINK_NOFOLLOW); }

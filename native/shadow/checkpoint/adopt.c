@@ -256,6 +256,7 @@ static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct
         }
         socket_enter(socket);
         file->socket = socket;
+        socket->file = file;
         file->kind = FILE_SOCKET;
     }
     file->number = d->kind == FILE_PIPE || file->socket ? pair_number(pairs, d->number) : d->number;

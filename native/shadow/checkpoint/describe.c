@@ -10,6 +10,7 @@
 #include "shadow/sockets/sockets.h"
 #include "shadow/terminals/terminals.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,15 +195,48 @@ static ssize_t content_of(struct work *w, struct list *list, struct file *file, 
     }
 }
 
+static bool is_same(const struct stat *one, const struct stat *other)
+{
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* A file whose name was removed may have another one in the same directory: then PATH becomes that. Returns whether. */
+static bool found_beside(char path[PATH_LIMIT], const struct stat *st)
+{
+    enum { MOST_NAMES = 65536 };
+    char *name = strrchr(path, '/');
+    struct stat named;
+    bool found = false;
+    if (!name || st->st_nlink < 1)
+        return false;
+    name++;
+    const size_t room = (size_t)(path + PATH_LIMIT - name);
+    const char first = *name;
+    *name = 0;
+    DIR *directory = opendir(path);
+    *name = first;
+    const struct dirent *one;
+    for (int i = 0; directory && !found && i < MOST_NAMES && (one = readdir(directory)); i++) {
+        found = one->d_ino == st->st_ino && strlen(one->d_name) < room &&
+                fstatat(dirfd(directory), one->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 && is_same(&named, st);
+        if (found)
+            strcpy(name, one->d_name);
+    }
+    if (directory)
+        closedir(directory);
+    return found;
+}
+
 /* What a restart would not find again by its name, or not with what is in it. Returns 0 or -errno. */
-static long cannot_return(struct list *list, const struct file *file, const struct stat *st, const char *path)
+static long cannot_return(struct list *list, const struct file *file, const struct stat *st, char path[PATH_LIMIT])
 {
     struct stat named;
     const bool is_link = S_ISLNK(st->st_mode);
     if (file->kind != FILE_PLAIN || !(S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISFIFO(st->st_mode) || is_link) ||
         strncmp(path, "/proc/", 6) == 0)
         return 0;
-    if ((is_link ? lstat(path, &named) : stat(path, &named)) < 0 || named.st_dev != st->st_dev || named.st_ino != st->st_ino) {
+    const bool is_there = (is_link ? lstat(path, &named) : stat(path, &named)) == 0 && is_same(&named, st);
+    if (!is_there && !found_beside(path, st)) {
         snprintf(list->why, sizeof list->why, "%.200s: it is open, and has that name no longer", path);
         return -ESTALE;
     }
@@ -232,6 +266,7 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     long missing = nameless || gone ? 0 : cannot_return(list, file, &st, path);
     if (missing)
         return missing;
+    length = (ssize_t)strlen(path);
     const int seals = nameless ? fcntl(file->real, F_GET_SEALS) : -1;
     const size_t room = nameless || file->inotify || file->kind == FILE_IPC ? MAX_NAMELESS : MAX_CONTENT;
     struct described_file d = {.kind = nameless ? FILE_TEXT : file->kind, .end = file->end, .sparse = nameless ? 2 : gone,
@@ -245,9 +280,7 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
                    : nameless ? nameless_content(link, &st, content, room)
                               : content_of(w, list, file, &d, content, room);
     if (size >= 0 && file->socket) {
-        length = file->socket->path ? snprintf(path, sizeof path, "%s", file->socket->path) : 0;
-        if (length >= (ssize_t)sizeof path)
-            size = -ENAMETOOLONG;
+        length = (ssize_t)socket_path(file->socket, path, sizeof path);
         d.path_size = length ? (uint32_t)length + 1 : 0;
     }
     if (size >= 0) {

@@ -63,6 +63,7 @@ enum { PAIR_KIND = 0xff, HEARS_NO_MORE = 0x100, SAYS_NO_MORE = 0x200, ROOM_SHIFT
 
 /* moved_sockets.c */
 bool gather_hidden(struct file *file, bool (*note)(void *list, struct file *hidden), void *list);
+size_t socket_path(const struct socket *socket, char *room, size_t size);
 ssize_t socket_described(struct file *file, struct described_file *d, uint8_t *room, size_t size,
                          int (*number)(void *list, struct file *file), void *list);
 struct socket *socket_again(struct work *w, struct pairs *pairs, const struct described_file *d, const char *path,

@@ -227,17 +227,26 @@ static bool set_again(struct ipc *ipc, struct reader *in)
     return set_filled(set, &saved, in);
 }
 
+/* The next message. NULL: it is of a type below LEAST_TYPE or longer than LONGEST, it is not whole, or there is no room. */
+static struct message *message_again(struct ipc *ipc, struct reader *in, long least_type, uint64_t longest)
+{
+    struct saved_message saved;
+    if (!read_back(in, &saved, sizeof saved) || saved.type < least_type || saved.size > longest || saved.size > in->left)
+        return NULL;
+    struct message *message = message_new(ipc, saved.size);
+    if (!message)
+        return NULL;
+    message->type = saved.type;
+    read_back(in, message->text, saved.size);
+    return message;
+}
+
 static bool queue_filled(struct ipc *ipc, struct message_queue *queue, const struct saved_queue *saved, struct reader *in)
 {
     for (uint64_t i = 0; i < saved->messages; i++) {
-        struct saved_message one;
-        if (!read_back(in, &one, sizeof one) || one.type < 1 || one.size > LONGEST_MESSAGE || one.size > in->left)
-            return false;
-        struct message *message = message_new(ipc, one.size);
+        struct message *message = message_again(ipc, in, 1, LONGEST_MESSAGE);
         if (!message)
             return false;
-        message->type = one.type;
-        read_back(in, message->text, one.size);
         queue_add(queue, message);
     }
     return true;
@@ -321,14 +330,9 @@ static bool posix_again(struct ipc *ipc, struct reader *in)
     queue->largest = saved.largest;
     queue->notice = saved.notice;
     for (uint64_t i = 0; i < saved.messages; i++) {
-        struct saved_message one;
-        if (!read_back(in, &one, sizeof one) || one.type < 0 || one.size > saved.largest || one.size > in->left)
-            return false;
-        struct message *message = message_new(ipc, one.size);
+        struct message *message = message_again(ipc, in, 0, saved.largest);
         if (!message)
             return false;
-        message->type = one.type;
-        read_back(in, message->text, one.size);
         posix_queue_add(queue, message);
     }
     return true;

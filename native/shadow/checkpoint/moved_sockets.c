@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Followed by the options, numbers of the files that wait to be accepted, and what is on its way: in pieces. */
+/* Followed by the options, numbers of the files that wait to be accepted, or of the one whom a datagram socket is
+ * connected to, and what is on its way: in pieces. */
 struct described_socket {
     int32_t domain, type, protocol, state, backlog, send_room;
     uint8_t headed, has_far, is_named, bare;
@@ -20,6 +21,8 @@ struct described_socket {
     struct ucred self, other;
     int64_t receive_ns, send_ns;
 };
+
+enum { NOBODY_ANY_MORE = -1 /* in place of a number: whom it was connected to has ended */ };
 
 /* Followed by numbers of files and the bytes. */
 struct described_message {
@@ -33,10 +36,15 @@ struct described_message {
 bool gather_hidden(struct file *file, bool (*note)(void *list, struct file *hidden), void *list)
 {
     struct socket *socket = file->socket;
+    struct file *addressee = NULL;
     bool fits = true;
     if (!socket)
         return true;
     pthread_mutex_lock(&socket->network->lock);
+    if (socket->to && file_kept(socket->to->file)) {
+        addressee = socket->to->file;
+        fits = note(list, addressee);
+    }
     for (uint32_t i = 0; i < socket->waiting_count && fits; i++)
         fits = note(list, socket->waiting[i]);
     pthread_mutex_lock(&socket->link->lock);
@@ -45,6 +53,8 @@ bool gather_hidden(struct file *file, bool (*note)(void *list, struct file *hidd
             fits = note(list, r->files[i]);
     pthread_mutex_unlock(&socket->link->lock);
     pthread_mutex_unlock(&socket->network->lock);
+    if (addressee)
+        file_drop(addressee);
     return fits;
 }
 
@@ -59,6 +69,13 @@ static bool put(struct writer *to, const void *from, size_t size)
     memcpy(to->at, from, size);
     to->at += size;
     return true;
+}
+
+/* Whom a datagram socket is connected to. It may have ended since all were gathered. */
+static bool put_addressee(struct writer *to, const struct socket *socket, int (*number)(void *list, struct file *file), void *list)
+{
+    const int32_t found = socket->to ? number(list, socket->to->file) : NOBODY_ANY_MORE;
+    return put(to, &found, sizeof found);
 }
 
 static bool put_number_of(struct writer *to, struct file *file, int (*number)(void *list, struct file *file), void *list)
@@ -133,6 +150,22 @@ static void make_room(int real, int room)
         setsockopt(real, SOL_SOCKET, SO_SNDBUF, &half, sizeof half);
 }
 
+/* Where in the file system SOCKET is to be found now, in ROOM of SIZE bytes. Returns how long that is, 0: nowhere. */
+size_t socket_path(const struct socket *socket, char *room, size_t size)
+{
+    char link[64];
+    struct stat named;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", socket->pin);
+    ssize_t length = socket->pin >= 0 ? readlink(link, room, size - 1)
+                     : socket->path   ? snprintf(room, size, "%s", socket->path)
+                                      : 0;
+    if (length <= 0 || length >= (ssize_t)size)
+        return 0;
+    room[length] = 0;
+    const bool is_there = lstat(room, &named) == 0 && named.st_dev == socket->device && named.st_ino == socket->inode;
+    return is_there ? (size_t)length : 0;
+}
+
 /* The content of a socket's description. Returns its bytes, or -errno. */
 ssize_t socket_described(struct file *file, struct described_file *d, uint8_t *room, size_t size,
                          int (*number)(void *list, struct file *file), void *list)
@@ -142,7 +175,7 @@ ssize_t socket_described(struct file *file, struct described_file *d, uint8_t *r
     int kind = SOCK_STREAM, off = -1;
     socklen_t kind_size = sizeof kind;
     struct pollfd hears = {file->real, POLLRDHUP, 0};
-    struct stat st;
+    char path[PATH_LIMIT];
     if (getsockopt(file->real, SOL_SOCKET, SO_TYPE, &kind, &kind_size) < 0 || poll(&hears, 1, 0) < 0)
         return -errno;
     const bool ends = hears.revents & POLLRDHUP;
@@ -152,11 +185,13 @@ ssize_t socket_described(struct file *file, struct described_file *d, uint8_t *r
         .domain = socket->domain, .type = socket->type, .protocol = socket->protocol, .state = socket->state,
         .backlog = socket->backlog, .send_room = room_of(file->real), .headed = socket->headed, .bare = socket->bare,
         .has_far = socket->far >= 0,
-        .options = socket->option_count, .waiting = socket->waiting_count, .own = socket->own, .peer = socket->peer,
+        .options = socket->option_count, .waiting = socket->to || socket->lost ? 1 : socket->waiting_count,
+        .own = socket->own, .peer = socket->peer,
         .self = socket->self, .other = socket->other, .receive_ns = socket->receive_ns, .send_ns = socket->send_ns};
-    it.is_named = socket->path && socket->inode && stat(socket->path, &st) == 0 && st.st_dev == socket->device &&
-                  st.st_ino == socket->inode;
+    it.is_named = socket->inode && socket_path(socket, path, sizeof path);
     bool fits = put(&to, &it, sizeof it) && put(&to, socket->options, it.options * sizeof socket->options[0]);
+    if (socket->to || socket->lost)
+        fits = fits && put_addressee(&to, socket, number, list);
     for (uint32_t i = 0; i < socket->waiting_count && fits; i++)
         fits = put_number_of(&to, socket->waiting[i], number, list);
     long result = fits ? 0 : -EFBIG;
@@ -193,7 +228,7 @@ static bool is_sound(const struct described_socket *it)
            it->own.size <= NAME_ROOM && it->peer.size <= NAME_ROOM &&
            (it->domain != AF_UNIX || (it->own.size <= sizeof it->own.here && it->peer.size <= sizeof it->peer.here)) &&
            it->options <= MOST_OPTIONS && it->headed <= 1 &&
-           it->waiting <= MOST_BACKLOG + 1 && it->bare <= 1 &&
+           it->waiting <= (it->headed ? 1 : MOST_BACKLOG + 1) && it->bare <= 1 &&
            (!it->headed || (it->type == SOCK_DGRAM && !it->bare)) && it->receive_ns >= 0 && it->send_ns >= 0 &&
            it->own.any.sa_family == it->domain && (!it->peer.size || it->peer.any.sa_family == it->domain) &&
            it->backlog >= 0 && it->backlog <= MOST_BACKLOG;
@@ -220,6 +255,8 @@ static void find_again(struct work *w, struct socket *socket, const char *path)
         found = find_path(w, path, &socket->device, &socket->inode);
     if (found)
         socket->inode = 0;
+    else
+        socket_pinned(w->session, socket, path);
 }
 
 /* What a file's SOCKET is again, but for what waits; REAL: the kernel's. NULL: errno. */
@@ -317,6 +354,23 @@ static long fill_messages(struct socket *socket, struct reading *r, int into, st
     return 0;
 }
 
+/* Whom a datagram socket was connected to. The network's lock is held. Returns 0 or -errno. */
+static long addressee_again(struct socket *socket, struct reading *r, struct file **files, uint32_t count)
+{
+    int32_t number;
+    const uint8_t *from = get(r, sizeof number);
+    if (!from)
+        return -EPROTO;
+    memcpy(&number, from, sizeof number);
+    struct file *file = number == NOBODY_ANY_MORE ? NULL : file_numbered(files, count, from);
+    struct socket *to = file ? file->socket : NULL;
+    if (number != NOBODY_ANY_MORE && (!to || !to->headed || !is_local_domain(to) || !is_local_domain(socket)))
+        return -EPROTO;
+    socket_connects_to(socket, to);
+    socket->lost = !to;
+    return 0;
+}
+
 /* What waits to be accepted, and what is on its way, when all files are there. Returns 0 or -errno. */
 long socket_filled(struct file *file, struct pairs *pairs, const struct described_file *d, const uint8_t *content,
                    struct file **files, uint32_t count)
@@ -334,8 +388,8 @@ long socket_filled(struct file *file, struct pairs *pairs, const struct describe
     if (!ends)
         return -EMFILE;
     pthread_mutex_lock(&socket->network->lock);
-    long result = 0;
-    for (uint32_t i = 0; i < it.waiting && !result; i++) {
+    long result = it.headed && it.waiting ? addressee_again(socket, &r, files, count) : 0;
+    for (uint32_t i = 0; i < it.waiting && !it.headed && !result; i++) {
         const uint8_t *number = get(&r, sizeof(uint32_t));
         struct file *other = number ? file_numbered(files, count, number) : NULL;
         if (!other || !other->socket || socket->state != SOCKET_LISTENS) {

@@ -56,6 +56,16 @@ void file_keep(struct file *file)
     file->references++;
 }
 
+/* The same of one that may be on its end already: then false. */
+bool file_kept(struct file *file)
+{
+    int references = file->references;
+    while (references > 0)
+        if (atomic_compare_exchange_weak(&file->references, &references, references + 1))
+            return true;
+    return false;
+}
+
 /* Files that this thread is closing: a socket may be the last that has others, and these others. */
 static __thread struct file *dying UNGUARDED("each thread has its own");
 static __thread bool is_closing UNGUARDED("each thread has its own");

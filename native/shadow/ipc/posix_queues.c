@@ -333,6 +333,17 @@ static long send_message(struct work *w, struct ipc *ipc, struct queue_notice *n
     return result;
 }
 
+/* What a call with RESULT answers. It keeps its place in line only if it waits there. */
+static long out_of_line(struct work *w, long result)
+{
+    if (result == PARKED)
+        return result;
+    if (w->ipc && result == -EAGAIN)
+        result = -ETIMEDOUT;
+    ipc_leave(w);
+    return result;
+}
+
 /* Queue, priority, bytes, how long it may take in ns, -1: as long as it does; the text follows. Result 1: there is a process to be told. */
 long serve_mq_timedsend(struct work *w)
 {
@@ -347,11 +358,7 @@ long serve_mq_timedsend(struct work *w)
                   : w->session->state == SHADOW_EXITED ? -EINTR
                                                        : send_message(w, ipc, &notice);
     pthread_mutex_unlock(&ipc->lock);
-    if (result == PARKED)
-        return result;
-    if (w->ipc && result == -EAGAIN)
-        result = -ETIMEDOUT;
-    ipc_leave(w);
+    result = out_of_line(w, result);
     uint8_t *to = !result && notice.pid && notice.number ? out_room(w, sizeof notice) : NULL;
     if (!to)
         return result;
@@ -410,12 +417,7 @@ long serve_mq_timedreceive(struct work *w)
     if (w->ipc && !result)
         result = put(w, w->ipc->message);
     pthread_mutex_unlock(&ipc->lock);
-    if (result == PARKED)
-        return result;
-    if (w->ipc && result == -EAGAIN)
-        result = -ETIMEDOUT;
-    ipc_leave(w);
-    return result;
+    return out_of_line(w, result);
 }
 
 /* Queue, and what is to be done when a message comes to the empty queue: 0: nothing any more, 1: what follows. */

@@ -61,6 +61,7 @@ static struct file *other_side(struct file *file, const struct socket *listener,
     other->number = file->number;
     other->end = 1;
     other->socket = fresh;
+    fresh->file = other;
     socket_enter_locked(fresh);
     return other;
 }
@@ -119,7 +120,7 @@ static long connect_to(struct file *file, struct socket *listener, struct socket
 }
 
 /* A datagram socket only notes whom it talks to. The network's lock is held. */
-static long note_peer(struct socket *socket, const struct socket_name *name, const struct socket *found)
+static long note_peer(struct socket *socket, const struct socket_name *name, struct socket *found)
 {
     if (is_local_domain(socket) && !found)
         return -ECONNREFUSED;
@@ -135,6 +136,7 @@ static long note_peer(struct socket *socket, const struct socket_name *name, con
         socket->state = SOCKET_BOUND;
     }
     socket->peer = *name;
+    socket_connects_to(socket, socket->headed && is_local_domain(socket) ? found : NULL);
     socket->other = found ? found->self : socket->other;
     return 0;
 }
@@ -187,6 +189,7 @@ long serve_connect(struct work *w)
             return -EINVAL;
         pthread_mutex_lock(&socket->network->lock);
         socket->peer.size = 0;
+        socket_connects_to(socket, NULL);
         pthread_mutex_unlock(&socket->network->lock);
         return 0;
     }

@@ -119,7 +119,8 @@ static ssize_t deliver(struct socket *from, struct socket *to, const struct parc
     else
         head.size = 0;
     const struct iovec parts[2] = {{&head, sizeof head}, {(void *)(uintptr_t)p->data, p->size}};
-    const bool other = to->peer.size != from->own.size || memcmp(to->peer.bytes, from->own.bytes, to->peer.size);
+    const bool other = to->to != from && (to->to || to->lost || to->peer.size != from->own.size ||
+                                          memcmp(to->peer.bytes, from->own.bytes, to->peer.size));
     if (is_local_domain(to) && to->peer.size && other) {
         errno = EPERM;
         return -1;
@@ -158,7 +159,13 @@ static ssize_t send_found(struct socket *socket, struct socket_name *name, const
             socket->state = SOCKET_BOUND;
         }
     }
-    struct socket *to = find_target(network, socket, name, device, inode);
+    struct socket *to = !p->name && socket->to   ? socket->to
+                        : !p->name && socket->lost ? NULL
+                                                   : find_target(network, socket, name, device, inode);
+    if (!to && !p->name && socket->lost) {
+        socket->lost = false; /* it has heard of it now */
+        socket->peer.size = 0;
+    }
     if (to && to->type != socket->type) {
         errno = EPROTOTYPE;
     } else if (to) {
@@ -186,6 +193,7 @@ static long send_datagram(struct work *w, struct file *file, const struct parcel
     long error = 0;
     pthread_mutex_lock(&socket->network->lock);
     name = p->name ? *p->name : socket->peer;
+    const bool by_name = p->name || (!socket->to && !socket->lost);
     if (!p->name && is_local_domain(socket) && socket->path == NULL && !socket->peer.size)
         error = -ENOTCONN;
     pthread_mutex_unlock(&socket->network->lock);
@@ -195,7 +203,8 @@ static long send_datagram(struct work *w, struct file *file, const struct parcel
         return -EMSGSIZE;
     if (!is_local_domain(socket) && (error = reachable(&name, false)))
         return error;
-    if (is_local_domain(socket) && !is_abstract(&name) && (error = find_path(w, name.here.sun_path, &device, &inode)))
+    if (is_local_domain(socket) && by_name && !is_abstract(&name) &&
+        (error = find_path(w, name.here.sun_path, &device, &inode)))
         return error;
     struct rights *rights = p->rights ? gather_rights(w->session, socket->network, p->numbers, p->rights, &error) : NULL;
     if (error)

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct network *network_of(struct session *s)
@@ -110,7 +111,7 @@ struct socket *socket_new(struct network *network, int domain, int type, int pro
     socket->type = type;
     socket->protocol = protocol;
     socket->far = -1;
-    socket->path = NULL;
+    socket->pin = -1;
     socket->own.size = sizeof(sa_family_t);
     socket->own.any.sa_family = (sa_family_t)domain;
     if (domain != AF_UNIX)
@@ -143,11 +144,43 @@ void socket_discard(struct socket *socket)
 {
     if (socket->far >= 0)
         close(socket->far);
+    if (socket->pin >= 0)
+        close(socket->pin);
     if (socket->link)
         link_drop(socket->link);
     free(socket->waiting);
     free(socket->path);
     free(socket);
+}
+
+/* A datagram socket is for TO from now on, or for nobody. The network's lock is held. */
+void socket_connects_to(struct socket *socket, struct socket *to)
+{
+    socket->to = to;
+    socket->lost = false;
+}
+
+/* Those that are connected to it learn that when they next send something. The network's lock is held. */
+static void lose(struct socket *gone)
+{
+    if (!gone->headed || !is_local_domain(gone))
+        return;
+    for (struct socket *s = gone->network->sockets; s; s = s->next)
+        if (s->to == gone) {
+            s->to = NULL;
+            s->lost = true;
+        }
+}
+
+/* SOCKET keeps what PATH stands for, which may get another name, or lose it. It does without where there is no room. */
+void socket_pinned(struct session *s, struct socket *socket, const char *path)
+{
+    struct stat st;
+    socket->pin = open_at(s, AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (socket->pin >= 0 && (fstat(socket->pin, &st) < 0 || st.st_dev != socket->device || st.st_ino != socket->inode)) {
+        close(socket->pin);
+        socket->pin = -1;
+    }
 }
 
 /* Its file is gone, and its descriptor closed. */
@@ -159,6 +192,7 @@ void socket_end(struct socket *socket)
     if (socket->next)
         socket->next->place = socket->place;
     network->count--;
+    lose(socket);
     pthread_mutex_unlock(&network->lock);
     for (uint32_t i = 0; i < socket->waiting_count; i++)
         file_drop(socket->waiting[i]);
@@ -230,6 +264,7 @@ static struct file *socket_file(int real, int flags, uint32_t number, struct soc
     file->number = number;
     file->end = (uint8_t)socket->end;
     file->socket = socket;
+    socket->file = file;
     socket_enter(socket);
     return file;
 }
@@ -390,6 +425,8 @@ long serve_bind(struct work *w)
         socket->device = device;
         socket->inode = inode;
         socket->state = SOCKET_BOUND;
+        if (path)
+            socket_pinned(w->session, socket, path);
         path = NULL;
     }
     pthread_mutex_unlock(&network->lock);

@@ -58,9 +58,13 @@ struct socket {
     int state; /* SOCKET_... */
     bool headed; /* others' packets are put into the far end */
     bool says_no_more; /* a datagram socket that was shut down for sending, of which the other end hears nothing */
+    bool lost;   /* a datagram socket whose addressee has ended, of which it has not heard */
     bool bare;   /* a pair of datagram sockets of an older image: its packets have no head */
     struct socket_name own, peer;
+    struct socket *to; /* whom a datagram socket of the file system's names is connected to, whatever is called so now */
+    struct file *file;
     char *path; /* of one with a name in the file system: the absolute one that it was given */
+    int pin;    /* what was made under that name, wherever it is now; -1: nothing */
     uint64_t device, inode;
     struct link *link;
     int end; /* of the link: which one reads here */
@@ -110,6 +114,8 @@ void network_end(struct session *root);
 struct socket *socket_new(struct network *network, int domain, int type, int protocol);
 void socket_enter(struct socket *socket);
 void socket_enter_locked(struct socket *socket);
+void socket_pinned(struct session *s, struct socket *socket, const char *path);
+void socket_connects_to(struct socket *socket, struct socket *to);
 struct ucred socket_caller(const struct session *s);
 void socket_discard(struct socket *socket);
 void socket_end(struct socket *socket);

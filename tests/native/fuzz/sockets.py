@@ -19,6 +19,7 @@ UNIX, INET, INET6, STREAM, DGRAM, SEQPACKET, NONBLOCK = 1, 2, 10, 1, 2, 5, 0o400
 FIONREAD, FORK, DO_NOT_WAIT, NAME_ROOM = 0x541B, 1013, 0x40, 128
 LIST_INTERFACES, INTERFACE_FLAGS, INTERFACE_BYTES = 0x8912, 0x8913, 40
 FIRST = 14  # the first descriptor behind the prologue's
+NOBODY = (1 << 32) - 1
 FRESH, BOUND, LISTENS, CONNECTED, SHUT = range(5)
 SOCKET_KIND = 8
 DESCRIBED = struct.Struct("<6i4B2II128sI128s6i4x2q")
@@ -112,6 +113,7 @@ def described() -> list[File]:
         socket(CONNECTED, number=5, content=words), socket(FRESH, number=6),
         socket(BOUND, DGRAM, INET, 7, content=on_its_way((bytes(128) + b"packet", ()), (bytes(128), ()))),
         socket(LISTENS, STREAM, INET6, 8), socket(SHUT, number=10),
+        socket(BOUND, DGRAM, number=11, waiting=(7,)), socket(BOUND, DGRAM, number=12, waiting=(NOBODY,)),
     ]  # fmt: skip
 
 
@@ -120,6 +122,7 @@ def seeds() -> dict[str, bytes]:
     found = {f"socket {domain} {kind}": life(domain, kind, NAMES[domain][0]) for domain, kind in
              ((UNIX, STREAM), (UNIX, SEQPACKET), (INET, STREAM), (INET6, STREAM))}  # fmt: skip
     found |= {f"datagrams {domain}": datagrams(domain, names[0]) for domain, names in NAMES.items()}
+    found["datagrams without paths"] = datagrams(UNIX, NAMES[UNIX][1])
     found["circle"] = circle()
     found["described sockets"] = adopt(description(described())) + frame(DESCRIBE, (1 << 20,))
     return {name: prologue() + data for name, data in found.items()}
@@ -143,6 +146,8 @@ def hostile() -> Iterator[bytes]:
     rest = [socket(CONNECTED, number=5, end=1), socket(CONNECTED, number=5)]
     for numbers in changed(sound, LAYOUT):
         yield adopt(description([socket(LISTENS, waiting=(1,), changes=numbers), *rest]))
+    for numbers in ((0,), (2,), (7,), (1 << 31,), (0, 0)):
+        yield adopt(description([socket(BOUND, DGRAM, number=11, waiting=numbers), *rest]))
     for files in ((0,), (7,), (1 << 31,), tuple(range(3)) * 100):
         yield adopt(description([socket(CONNECTED, content=on_its_way((b"data", files))), *rest]))
     whole = description(described())

@@ -141,6 +141,62 @@ def datagrams() -> Ending:
     return end
 
 
+def refused(send: Callable[[], object]) -> int | None:
+    """Return the number of SEND's error."""
+    try:
+        send()
+    except OSError as error:
+        return error.errno
+    return None
+
+
+def names_that_changed() -> Ending:
+    """Whom a socket is connected to stays the same when the path is removed or renamed, or there is another one."""
+    names = ("removed", "renamed", "other", "ended")
+    places = {name: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for name in names}
+    talkers = {name: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for name in places}
+    for name, place in places.items():
+        place.bind(name)
+        talkers[name].connect(name)
+        talkers[name].send(b"before")
+    stream = socket.socket(socket.AF_UNIX)
+    stream.bind("stream")
+    stream.listen(2)
+    taken = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    for name in ("removed", "other"):
+        os.unlink(name)
+    taken.bind("other")  # another socket of that name
+    places["other"].connect("renamed")
+    for name in ("renamed", "stream"):
+        os.rename(name, f"{name} again")
+    places.pop("ended").close()
+    os.mkdir("below")
+
+    def end() -> object:
+        told: list[object] = []
+        os.chdir("below")
+        for name, talker in talkers.items():
+            told.append((name, talker.getpeername()))
+            told.append(refused(lambda talker=talker, name=name: talker.send(name.encode())))
+            told.append([place.recv(20) for _ in range(2 - (name == "other"))] if (place := places.get(name)) else None)
+        told.append([refused(lambda: talkers["ended"].send(b"more")), refused(talkers["ended"].getpeername)])
+        os.chdir("..")
+        late = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        told += [refused(lambda name=name: late.connect(name)) for name in ("removed", "renamed", "renamed again")]
+        late.send(b"by its new name")
+        told.append(places["renamed"].recv(20))
+        late.sendto(b"to another", "other")
+        told.append([taken.recv(20), refused(lambda: dial(stream))])
+        near = socket.socket(socket.AF_UNIX)
+        near.connect("stream again")
+        near.send(b"to be accepted")
+        there = sorted(name for name in os.listdir() if "again" in name)
+        told.append([everything(stream.accept()[0], 1), near.getpeername(), there])
+        return told
+
+    return end
+
+
 def ended() -> Ending:
     """What came before the end of the other side."""
     closed, left = socket.socketpair()
@@ -192,7 +248,7 @@ def conversation() -> str:
 def main() -> None:
     watch = select.epoll()
     endings = [connection(place, watch) for place in range(len(PLACES))]
-    endings += [files_on_their_way(), datagrams(), ended()]
+    endings += [files_on_their_way(), datagrams(), names_that_changed(), ended()]
     print(conversation())
     time.sleep(REST_S)
     print(len(watch.poll(1)))
