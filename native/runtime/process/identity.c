@@ -298,7 +298,7 @@ long do_prctl(struct trap *t)
 /* Scheduling: every program is an ordinary one; the owner of the machine decides when it runs. */
 static int niceness GUARDED_BY(identity_lock); /* a note, too */
 
-/* The program itself is meant, or somebody else, of whom nothing is known. */
+/* The program itself is meant, or another process, of which nothing is known. */
 static bool is_for_own(const struct trap *t)
 {
     return t->a[0] == PRIO_PROCESS && (own((int)t->a[1]) || real_thread_id((int)t->a[1]));
