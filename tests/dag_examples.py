@@ -62,16 +62,14 @@ JOURNAL = (DIFFERS, "condor_dagman goes on from its journal; HTCondor's from the
 WORDS = (DIFFERS, "it looks for other words of HTCondor's in dagman.out; what happens is what it expects")
 KNOWN = {
     "abnormal_term_recovery_retries": JOURNAL, "large_dag": JOURNAL, "pegasus_recovery": JOURNAL,
-    "recovery_event_check": JOURNAL, "recovery_preskip": JOURNAL, "rescue_recov": JOURNAL, "retry_recovery": JOURNAL,
+    "recovery_event_check": JOURNAL, "recovery_preskip": JOURNAL, "retry_recovery": JOURNAL,
     "cycle-A": AT_ONCE, "final-H": AT_ONCE, "node_name_illegal_chars": AT_ONCE, "reject": AT_ONCE,
     "splice_connect-D": AT_ONCE, "splice_connect-E": AT_ONCE, "splice_connect-F": AT_ONCE,
-    "jobstate_log": (DIFFERS, "a running job that is removed has no event of an eviction before that of its removal"),
     "submit_glob-B": WORDS, "subdag_multi_prohibit-B": WORDS, "subdag_multi_prohibit-C": WORDS,
     "global_event_log-A": (DIFFERS, "it asks for a pool with EVENT_LOG"),
     "condor_restart": (DIFFERS, "condor_restart leaves jobs running, and the example waits for their end"),
     "classad": (DIFFERS, "the DAG's job has more attributes DAG_* than HTCondor's, and the example allows no others"),
     "retry": (DIFFERS, "its rescue file is a DAG without nodes, which is refused"),
-    "latemat": (DIFFERS, "max_materialize is not obeyed: all jobs of a node go into the queue at once"),
     "suppress_log": (DIFFERS, "a vanilla job does not reach the schedd of its machine, which it asks by condor_q"),
     "splice-cat": (DIFFERS, "it looks for words of HTCondor's D_TEST"),
 }

@@ -114,7 +114,8 @@ def _jobs_over(run: RunState, node: int, status: int) -> None:
     """Its jobs have ended, or it has none: on to its POST script."""
     attempt = run.active[node]
     attempt.status = status
-    run.note(node, "JOB_SUCCESS" if status == 0 else "JOB_FAILURE", status=status)
+    if status != SUBMIT_FAILED:  # SUBMIT_FAILURE has been said
+        run.note(node, "JOB_SUCCESS" if status == 0 else "JOB_FAILURE", status=status)
     if run.dag.nodes[node].post is not None:
         run.become(node, NodeState.POST)
         run.note(node, "POST_SCRIPT_STARTED")

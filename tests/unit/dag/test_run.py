@@ -146,6 +146,7 @@ def test_a_submission_is_tried_again_and_then_the_node_fails() -> None:
     assert run.tell(SubmitDue(0)) == [Submit(0)]
     assert run.tell(SubmitFailed(0, True)) == [Ended(1, True, ())]
     assert run.states() == "FAILED FUTILE"
+    assert [note.what for note in run.notes] == ["SUBMIT_FAILURE", "NODE_FAILED"], "no job has failed"
 
 
 def test_scripts_take_turns_and_are_deferred() -> None:
