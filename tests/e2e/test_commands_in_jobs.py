@@ -16,8 +16,7 @@ def test_condor_q_in_a_job(universe: str, reaches: bool) -> None:
     with user_pool() as pool:
         out, err = asked(pool, universe)
         assert out.split() == (["yes"] if reaches else []), err
-        print(universe, out, err)
-        assert reaches or "schedd" in err
+        assert ("Can't find address of local schedd" in err) is not reaches
 
 
 def asked(pool: UserPool, universe: str) -> tuple[str, str]:
@@ -26,7 +25,7 @@ def asked(pool: UserPool, universe: str) -> tuple[str, str]:
     tool = shlex.join([*python_for_all().words, "-c", program_of("condor_q"), "condor_q"])
     script.write_text(f'#!/bin/sh\n{tool} "$1" -af Mine\n')
     script.chmod(0o755)
-    pool.submit(f"universe = {universe}\nexecutable = {script}\narguments = $(Cluster)\ngetenv = true\n+Mine = \"yes\"\n"
-                f"output = {pool.work}/out\nerror = {pool.work}/err\nlog = {pool.work}/log\nqueue\n")
+    pool.submit(f"universe = {universe}\nexecutable = {script}\narguments = $(Cluster)\ngetenv = true\n"
+                f"+Mine = \"yes\"\noutput = {pool.work}/out\nerror = {pool.work}/err\nlog = {pool.work}/log\nqueue\n")
     pool.run("condor_wait", "-wait", "90", str(pool.work / "log"))
     return (pool.work / "out").read_text(), (pool.work / "err").read_text()

@@ -122,9 +122,10 @@ def _clear_the_way(options: DagOptions, files: DagFiles, config: Config) -> None
     number = options.numbers.get("dorescuefrom", 0)
     beside = files.beside()
     if "force" in options.switches:
+        kept = files.nodes_log if "dorecovery" in options.switches else ""  # the run is made anew of it
         for path in (files.submit_file, files.lib_out, files.lib_err, files.log, files.lock, files.journal,
                      files.nodes_log, files.metrics, files.halt):
-            if os.path.lexists(path):
+            if os.path.lexists(path) and path != kept:
                 os.unlink(path)
         for path in later_rescues(beside, files.primary, 0, several=files.several):
             os.rename(path, path + ".old")

@@ -62,6 +62,8 @@ def test_files_of_an_earlier_run(submit: Submitter, tmp_path: Path) -> None:
     assert submit("-DoRescueFrom", "2", "x.dag")[0] == 0
     assert (tmp_path / "x.dag.rescue003.old").exists()
     (tmp_path / "x.dag.nodes.log").touch()
+    assert submit("-f", "-DoRecovery", "x.dag")[0] == 0
+    assert (tmp_path / "x.dag.nodes.log").exists(), "the run is made anew of it"
     assert submit("-f", "x.dag")[0] == 0
     assert not (tmp_path / "x.dag.nodes.log").exists()
     assert (tmp_path / "x.dag.rescue002.old").exists()
