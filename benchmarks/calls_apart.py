@@ -8,6 +8,10 @@ call after the other: one is a job of another machine of that pool, whose calls 
 there is to do weighs on both alike: the ratio is that of neighbouring turns.  Beside the time that a call takes there
 is the processor time of each machine's daemons, per call.
 
+In the same turns as many bytes go to and fro between the same machines with nothing done with them (``ping.c``): over
+one TCP connection, and over three that two of the gateways' relays join.  That is the floor: what the kernel takes to
+wake two threads, and six.  No way through two processes that pass bytes on is shorter.
+
 What a call costs straight depends on whether its two ends share a processor.  With ``--one-processor`` all of both
 pools do, so that is no matter of luck.
 """
@@ -17,7 +21,9 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -35,7 +41,7 @@ from tests.pool_fixture import until
 
 PROGRAM = """
 import os, sys, time
-number, turns, turn_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+number, kinds, turns, turn_s = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 out = os.open("out", os.O_WRONLY)
 for _ in range(200):
     os.fstatvfs(out)
@@ -46,7 +52,7 @@ with open("go") as told:
     start_s = float(told.read())
 said = []
 for turn in range(turns):
-    begin_s = start_s + (2 * turn + number) * turn_s
+    begin_s = start_s + (kinds * turn + number) * turn_s
     end_s = begin_s + 0.9 * turn_s
     time.sleep(max(begin_s - time.time(), 0))
     calls, began = 0, time.perf_counter()
@@ -63,7 +69,10 @@ while not os.path.exists("enough"):
 
 LEAST_CALLS = 20
 """A turn with fewer has begun late: it counts for nothing, nor does its neighbour."""
-KINDS = ("straight", "through two gateways")
+KINDS = ("straight", "through two gateways", "floor: straight", "floor: two relays")
+PORT = 7117
+HERE = Path(__file__).resolve().parent
+RELAY = HERE.parent / "native" / "relay"
 
 
 @attrs.frozen
@@ -123,46 +132,115 @@ def begin(jobs: Sequence[Job]) -> float:
 
 
 def watched(machines: Sequence[Machine], start_s: float, turns: int,
-            turn_s: float) -> tuple[Counter[str], Counter[str]]:
-    """The processor time of each machine in the turns of the one job, and in those of the other."""
-    spent: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+            turn_s: float) -> list[Counter[str]]:
+    """The processor time of each machine in the turns of each kind."""
+    spent: list[Counter[str]] = [Counter() for _ in KINDS]
     time.sleep(max(start_s - time.time(), 0))
     before = {machine.name: processor_s(machine) for machine in machines}
-    for turn in range(2 * turns):
+    for turn in range(len(KINDS) * turns):
         time.sleep(max(start_s + (turn + 1) * turn_s - time.time(), 0))
         after = {machine.name: processor_s(machine) for machine in machines}
-        spent[turn % 2].update({name: after[name] - before[name] for name in after})
+        spent[turn % len(KINDS)].update({name: after[name] - before[name] for name in after})
         before = after
     return spent
 
 
-def measure(pools: Federation, desk: Machine, turns: int, turn_s: float, one: bool) -> tuple[Cost, Cost]:
-    """Two jobs that take turns: one's calls go straight, and the other's through both gateways."""
+class Pings:
+    """The floor's processes: as many as serve, pass on and ask."""
+
+    def __init__(self, program: Path, pools: Federation, desk: Machine) -> None:
+        self._program = program
+        self._begun: list[subprocess.Popen[str]] = []
+        gates = pools.physics_gateway, pools.math_gateway
+        self._serve(desk, "serve", str(PORT))
+        self._serve(pools.math, "serve", str(PORT))
+        self._serve(gates[1], "relay", str(PORT), pools.math.address, str(PORT))
+        self._serve(gates[0], "relay", str(PORT), gates[1].outside, str(PORT))
+        self._asked = pools.physics
+        self._homes = desk.address, gates[0].address
+        self._asking: list[subprocess.Popen[str]] = []
+
+    def _run(self, machine: Machine, *words: str) -> subprocess.Popen[str]:
+        begun = subprocess.Popen(["ip", "netns", "exec", machine.namespace, str(self._program), *words],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self._begun.append(begun)
+        return begun
+
+    def _serve(self, machine: Machine, *words: str) -> None:
+        begun = self._run(machine, *words)
+        assert begun.stdout is not None
+        if begun.stdout.readline() != "listens\n":
+            raise SystemExit(f"ping {' '.join(words)} does not listen on {machine.name}")
+
+    def ask(self, turns: int, turn_s: float, start_s: float) -> None:
+        """Begin to ask in the turns behind those of the jobs."""
+        self._asking = [self._run(self._asked, "ask", home, str(PORT), str(number), str(len(KINDS)), str(turns),
+                                  str(turn_s), str(start_s)) for number, home in enumerate(self._homes, 2)]
+
+    def said(self) -> list[str]:
+        """What those that ask have said, when they are done."""
+        return [each.communicate()[0] for each in self._asking]
+
+    def close(self) -> None:
+        """End them all."""
+        for each in self._begun:
+            each.kill()
+            each.wait()
+
+
+def built(folder: Path) -> Path:
+    """Compile ``ping.c`` with the gateways' relays."""
+    program = folder / "ping"
+    subprocess.run(["gcc", "-O2", "-std=gnu11", "-w", f"-I{RELAY}", f"-I{RELAY.parent}", "-o", str(program),
+                    str(HERE / "ping.c"), *map(str, sorted(RELAY.glob("*.c"))), "-lpthread"], check=True)
+    return program
+
+
+def cost_of(said: str, spent_s: Counter[str], names: set[str]) -> Cost:
+    """What was said of all turns, and what was used in them."""
+    words = [word.split(":") for word in said.split("done", 1)[1].split()]
+    done = [(int(calls), float(seconds)) for calls, seconds in words]
+    total = sum(calls for calls, _ in done)
+    return Cost([1e6 * seconds / calls if calls >= LEAST_CALLS else 0.0 for calls, seconds in done], total,
+                {name: 1e6 * spent_s[name] / max(total, 1) for name in spent_s if name in names})
+
+
+def measure(pools: Federation, desk: Machine, program: Path, turns: int, turn_s: float, one: bool) -> list[Cost]:
+    """Two jobs that take turns, whose calls go straight and through both gateways; and the floors of both."""
     machines = (desk, pools.math, pools.math_gateway, pools.standby, pools.physics_gateway, pools.physics)
-    on_the_way = ({desk.name, pools.physics.name}, {each.name for each in machines[1:]})
-    jobs = [Job(of, f"{of.name}-{sum(1 for _ in of.work.iterdir())}", f"{number} {turns} {turn_s}", PROGRAM)
+    near, far = {desk.name, pools.physics.name}, {each.name for each in machines[1:]}
+    words = f"{len(KINDS)} {turns} {turn_s}"
+    jobs = [Job(of, f"{of.name}-{sum(1 for _ in of.work.iterdir())}", f"{number} {words}", PROGRAM)
             for number, of in enumerate((desk, pools.math))]
     until(lambda: all("ready" in job.text("out") for job in jobs), "both programs to run")
-    if one:
-        on_one_processor(machines)
-    spent = watched(machines, begin(jobs), turns, turn_s)
-    until(lambda: all("done" in job.text("out") for job in jobs), "the calls to be done", 600)
-    costs = []
-    for job, used_s, names in zip(jobs, spent, on_the_way, strict=True):
-        said = [word.split(":") for word in job.text("out").split("done", 1)[1].split()]
-        done = [(int(calls), float(seconds)) for calls, seconds in said]
-        total = sum(calls for calls, _ in done)
-        costs.append(Cost([1e6 * seconds / calls if calls >= LEAST_CALLS else 0.0 for calls, seconds in done], total,
-                          {name: 1e6 * used_s[name] / max(total, 1) for name in used_s if name in names}))
+    pings = Pings(program, pools, desk)
+    try:
+        start_s = begin(jobs)
+        pings.ask(turns, turn_s, start_s)
+        if one:
+            on_one_processor(machines)
+        spent = watched(machines, start_s, turns, turn_s)
+        until(lambda: all("done" in job.text("out") for job in jobs), "the calls to be done", 600)
+        said = [*(job.text("out") for job in jobs), *pings.said()]
+    finally:
+        pings.close()
+    for job in jobs:
         (job.folder / "enough").touch()
     for job in jobs:
         job.wait()
-    return costs[0], costs[1]
+    return [cost_of(*each) for each in zip(said, spent, (near, far, near, far), strict=True)]
 
 
-def ratios_of(straight: Cost, apart: Cost) -> list[float]:
-    """What a call takes through gateways for what it takes straight, in each pair of neighbouring turns."""
-    return [far / near for near, far in zip(straight.turns_us, apart.turns_us, strict=True) if near and far]
+def ratios_of(less: Cost, more: Cost) -> list[float]:
+    """What the one takes for what the other does, in each pair of neighbouring turns."""
+    return [far / near for near, far in zip(less.turns_us, more.turns_us, strict=True) if near and far]
+
+
+def told(what: str, ratios: Sequence[float]) -> float:
+    """Print a row for people; the ratio in the middle."""
+    middle = statistics.median(ratios)
+    print(f"{what:<22} {middle:7.2f} ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)
+    return middle
 
 
 def main() -> None:
@@ -173,21 +251,21 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=3, help="of each pool")
     parser.add_argument("--one-processor", action="store_true", help="all of both pools on one")
     options = parser.parse_args()
-    found = []
-    with a_federation() as pools:
+    found: dict[str, list[float]] = {"ratio": [], "ratio of the floors": [], "gateways to floor": []}
+    with tempfile.TemporaryDirectory() as folder, a_federation() as pools:
+        program = built(Path(folder))
         until(lambda: "has dialled" in pools.math.run("condor_flock", "status"), "the gateways to meet")
         desk = pools.physics.wire.member(pools.physics, "desk", "master,schedd")
         until((desk.dir / "run" / "schedd.address").exists, "the schedd to listen")
         for _ in range(options.jobs):
-            costs = measure(pools, desk, options.turns, options.seconds, options.one_processor)
+            costs = measure(pools, desk, program, options.turns, options.seconds, options.one_processor)
             for what, cost in zip(KINDS, costs, strict=True):
                 print(cost.line(what), flush=True)
-            ratios = ratios_of(*costs)
-            found.append(statistics.median(ratios))
-            print(f"{'ratio':<22} {found[-1]:7.2f} (pairs of turns: {min(ratios):.2f} to {max(ratios):.2f})",
-                  flush=True)
-    print(f"{'ratio of all':<22} {statistics.median(found):7.2f} (of {len(found)} pairs of jobs: "
-          f"{', '.join(f'{each:.2f}' for each in found)})")
+            straight, apart, floor, relayed = costs
+            for what, pair in zip(found, ((straight, apart), (floor, relayed), (relayed, apart)), strict=True):
+                found[what].append(told(what, ratios_of(*pair)))
+    for what, each in found.items():
+        print(f"{what:<22} {statistics.median(each):7.2f} (of all; {', '.join(f'{one:.2f}' for one in each)})")
 
 
 if __name__ == "__main__":

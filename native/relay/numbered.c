@@ -22,6 +22,7 @@ enum {
     FRAME_BYTES = 64 << 10,
     MOST_FRAME = 1 << 20,
     WINDOW_BYTES = 4 << 20, /* from so much that has not arrived on, nothing is read here */
+    MOST_WAITING = 72 << 20, /* for an end here that says much before it listens: as much as a program asks for ahead */
     TELL_BYTES = 256 << 10, /* so much has come that the other end is told at once, and not with the next bytes */
 };
 
@@ -116,7 +117,10 @@ static void settle(struct relay *relay)
     }
     const bool reads = !c->local_over && !c->end_came && c->kept.used < WINDOW_BYTES;
     relay_watch(local, (reads ? EPOLLIN : 0u) | (local->waiting.used ? EPOLLOUT : 0u));
-    relay_watch(remote, (local->waiting.used ? 0u : EPOLLIN) | (remote->waiting.used ? EPOLLOUT : 0u));
+    /* Who is here may wait until more is read of it before it listens, and that more has arrived comes behind what it has
+     * not heard. */
+    const bool hears = !local->waiting.used || (c->kept.used >= WINDOW_BYTES && local->waiting.used < MOST_WAITING);
+    relay_watch(remote, (hears ? EPOLLIN : 0u) | (remote->waiting.used ? EPOLLOUT : 0u));
 }
 
 static void read_local(struct relay *relay, uint8_t *room) REQUIRES(relay_lock);

@@ -203,6 +203,28 @@ def test_what_does_not_arrive_is_bounded(relays: NativeRelays) -> None:
     home.own.close()
 
 
+def test_an_end_that_says_much_before_it_listens_is_not_stuck(relays: NativeRelays) -> None:
+    """That it may say more is told behind the answers that it has not taken yet."""
+    home, far = joined(relays)
+    asked, answers = random.Random(3).randbytes(12 << 20), random.Random(4).randbytes(3 << 20)
+    answering = threading.Thread(target=home.own.sendall, args=(answers,), daemon=True)
+    answering.start()
+    assert select.select([far.own], [], [], PATIENCE_S)[0]
+    got: list[bytes] = []
+    for thread in exchange(far.own, home.own, asked, got):
+        thread.join(PATIENCE_S)
+    assert b"".join(got) == asked
+    heard = bytearray()
+    while len(heard) < len(answers):
+        heard += far.own.recv(1 << 20)
+    assert heard == answers
+    answering.join()
+    for each in (home, far):
+        each.relay.cut()
+        each.hear(until_ended=True)
+        each.own.close()
+
+
 @pytest.mark.parametrize(("said", "why"), [
     (struct.pack("<IQ", 0, 4), "were not sent"),
     (struct.pack("<IQ", 0, 2**64 - 1), "were not sent"),
