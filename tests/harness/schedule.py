@@ -21,11 +21,13 @@ from tests.harness.turns import Need
 __all__ = ["SlowFirst", "in_order", "need_of"]
 
 ROOT = Path(__file__).resolve().parents[2]
-WAITS = ("tests/integration/test_frozen_shadow_host.py",)
-"""The longest of all, which hardly need the processor."""
+LONGEST = ("tests/integration/test_frozen_shadow_host.py", "tests/native/test_shadow_fuzz.py",
+           "tests/integration/test_annex.py")
+"""Files of one worker that would be the last to end, or that all wait for before a test that is alone."""
 SLOW_FIRST = ("tests/integration", "tests/security", "tests/e2e", "tests/native", "tests/conformance",
               "tests/simulation", "tests/wire")
-LIGHT = ("tests/unit", "tests/property")
+LIGHT = ("tests/unit", "tests/property", "tests/simulation", "tests/wire", "tests/fuzz")
+"""Tests of one process, that is."""
 UNQUIET = re.compile(r"\bpty\b|openpty")
 """Light tests with a terminal are none: a key on it is someone's who is there."""
 MARKS = {"alone": Need.ALONE, "quiet": Need.QUIET}
@@ -46,7 +48,7 @@ def has_quiet(path: str) -> bool:
 
 def place(path: str) -> int:
     """Where a file comes."""
-    if path in WAITS:
+    if path in LONGEST:
         return -1
     if has_quiet(path):
         return len(SLOW_FIRST)

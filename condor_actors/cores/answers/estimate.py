@@ -2,10 +2,11 @@
 
 Theory: a first guess is the number of jobs that wait, by the pace at which jobs have begun lately.  How wrong such
 guesses are is seen in the past: at many moments of it the same guess is made for those that waited then, from what was
-known then, and compared with when they began.  The middle 80 % of these errors around today's guess is the answer.  Of
-a job that still waits it is only known that its error is not smaller than so much (Kaplan and Meier, 1958): without
-those the past would consist of the lucky ones.  Cases are the newest of the most alike kind of which there are enough;
-with too few nothing is said.
+known then, and compared with when they began.  The middle 80 % of these errors around today's guess is the answer, and
+a little more: the next observation is between the k-th and the m-th of n with the probability (m - k) / (n + 1), and n
+is the number of moments, since jobs that wait together err together.  Of a job that still waits it is only known that
+its error is not smaller than so much (Kaplan and Meier, 1958): without those the past would consist of the lucky ones.
+Cases are the newest of the most alike kind of which there are enough; with too few nothing is said.
 """
 
 from __future__ import annotations
@@ -116,17 +117,21 @@ def estimate_of(cases: Sequence[Case], now_s: float) -> Estimate | None:
     guess_s = past.guess_s(now_s)
     first_s = past.starts[PACE // 2]
     errors: list[tuple[float, bool]] = []
+    telling = 0
     for number in range(MOMENTS):
         moment_s = first_s + (now_s - first_s) * (number + 0.5) / MOMENTS
         then_s = past.guess_s(moment_s)
+        before = len(errors)
         for case in past.cases:
             if case.came_s <= moment_s and (case.began_s is None or case.began_s > moment_s):
                 until_s = now_s if case.began_s is None or case.began_s > now_s else case.began_s
                 errors.append(((until_s - moment_s) / then_s, until_s == case.began_s))
+        telling += len(errors) > before
     if sum(is_known for _, is_known in errors) < LEAST_CASES:
         return None
     errors.sort(key=lambda error: (error[0], not error[1]))
-    soonest, latest = _quantile(errors, LOW), _quantile(errors, HIGH)
+    wider = (HIGH - LOW) / 2 / telling
+    soonest, latest = _quantile(errors, LOW - wider), _quantile(errors, HIGH + wider)
     if soonest is None:
         return None
     return Estimate(soonest * guess_s, None if latest is None else latest * guess_s, len(begun))

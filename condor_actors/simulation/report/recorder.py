@@ -54,7 +54,7 @@ class JobRecord:
     """One job's life.
 
     Attributes:
-        submitted_s, completed_s: when; completed_s is None while it is not done.
+        submitted_s, began_s, completed_s: when; began_s is the first time that it ran; both are None until then.
         served_s: time it has run; suspended_s: stopped at a station.
         placements, checkpoints: how often; moves: how often it left a station unfinished, by reason.
         lost_s: work that had to be done again.
@@ -75,6 +75,7 @@ class JobRecord:
     station: Hashable = None
     state: str = "waiting"
     since_s: float = 0.0
+    began_s: float | None = None
 
     @property
     def wait_s(self) -> float:
@@ -275,6 +276,8 @@ class Recorder:
     def _began(self, event: Began) -> None:
         job = self.jobs[event.job]
         job.station = event.station
+        if job.began_s is None:
+            job.began_s = event.when_s
         self._at[event.station] = job
         self._go(job, "running", event.when_s)
 

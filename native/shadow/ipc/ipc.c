@@ -106,6 +106,17 @@ static long new_object(struct session *s, struct ipc *ipc, enum ipc_kind kind, i
     return o->id;
 }
 
+long ipc_alone(struct work *w, long (*call)(struct work *w, struct ipc *ipc))
+{
+    struct ipc *ipc = ipc_of(w->session);
+    if (!ipc)
+        return -ENOMEM;
+    pthread_mutex_lock(&ipc->lock);
+    const long result = call(w, ipc);
+    pthread_mutex_unlock(&ipc->lock);
+    return result;
+}
+
 static size_t size_of(const struct ipc_object *o)
 {
     return o->kind == IPC_SETS       ? ((const struct semaphore_set *)o)->count

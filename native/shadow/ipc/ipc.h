@@ -137,6 +137,7 @@ struct ipc {
 
 /* ipc.c */
 struct ipc *ipc_of(struct session *s); /* NULL: no memory */
+long ipc_alone(struct work *w, long (*call)(struct work *w, struct ipc *ipc)); /* with the family's lock */
 bool ipc_may(const struct ipc_object *o, unsigned mode);
 bool ipc_enter(struct ipc *ipc, enum ipc_kind kind, struct ipc_object *o, int place); /* -1: any; false: there is no place */
 void ipc_take_out(struct ipc *ipc, struct ipc_object *o);

@@ -345,11 +345,5 @@ static long control(struct work *w, struct ipc *ipc)
 /* Queue and command; what follows is as the command wants it. */
 long serve_msgctl(struct work *w)
 {
-    struct ipc *ipc = ipc_of(w->session);
-    if (!ipc)
-        return -ENOMEM;
-    pthread_mutex_lock(&ipc->lock);
-    long result = control(w, ipc);
-    pthread_mutex_unlock(&ipc->lock);
-    return result;
+    return ipc_alone(w, control);
 }

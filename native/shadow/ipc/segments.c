@@ -155,20 +155,19 @@ static long attach(struct work *w, struct segment *segment, int flags)
     return -ENOMEM;
 }
 
+static long attach_found(struct work *w, struct ipc *ipc)
+{
+    settle(ipc);
+    struct segment *segment = (struct segment *)ipc_find(ipc, IPC_SEGMENTS, (int)ARGUMENT(0));
+    if (!segment)
+        return -EINVAL;
+    return w->session->state == SHADOW_EXITED ? -EINTR : attach(w, segment, (int)ARGUMENT(2));
+}
+
 /* Segment, a number of its own, flags; the answer is a handle, and the size. */
 long serve_shmat(struct work *w)
 {
-    struct ipc *ipc = ipc_of(w->session);
-    if (!ipc)
-        return -ENOMEM;
-    pthread_mutex_lock(&ipc->lock);
-    settle(ipc);
-    struct segment *segment = (struct segment *)ipc_find(ipc, IPC_SEGMENTS, (int)ARGUMENT(0));
-    long result = !segment                               ? -EINVAL
-                  : w->session->state == SHADOW_EXITED ? -EINTR
-                                                       : attach(w, segment, (int)ARGUMENT(2));
-    pthread_mutex_unlock(&ipc->lock);
-    return result;
+    return ipc_alone(w, attach_found);
 }
 
 static long tell_segment(struct work *w, const struct segment *segment, long result)
@@ -260,11 +259,5 @@ static long control(struct work *w, struct ipc *ipc)
 /* Segment and command; what follows is as the command wants it. */
 long serve_shmctl(struct work *w)
 {
-    struct ipc *ipc = ipc_of(w->session);
-    if (!ipc)
-        return -ENOMEM;
-    pthread_mutex_lock(&ipc->lock);
-    long result = control(w, ipc);
-    pthread_mutex_unlock(&ipc->lock);
-    return result;
+    return ipc_alone(w, control);
 }

@@ -351,11 +351,5 @@ static long control(struct work *w, struct ipc *ipc)
 /* Set, semaphore, command, and the value of SETVAL; what follows is as the command wants it. */
 long serve_semctl(struct work *w)
 {
-    struct ipc *ipc = ipc_of(w->session);
-    if (!ipc)
-        return -ENOMEM;
-    pthread_mutex_lock(&ipc->lock);
-    long result = control(w, ipc);
-    pthread_mutex_unlock(&ipc->lock);
-    return result;
+    return ipc_alone(w, control);
 }

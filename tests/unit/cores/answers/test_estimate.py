@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import heapq
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from benchmarks.estimates import measure, of_month, of_swf
 from condor_actors.classads import ClassAd
 from condor_actors.cores.answers.estimate import Case, case_of, estimate, estimate_of
+from condor_actors.simulation.cores.month import POLICIES
 
 
 def queue_of(chance: Random, load: float, machines: int, jobs: int, is_fair: bool) -> list[tuple[float, float]]:
@@ -92,3 +95,31 @@ def test_jobs_that_were_held_or_have_a_time_tell_nothing() -> None:
     assert case_of(held) is None
     assert case_of(timed) is None
     assert estimate(held, [ad(1000, 1060)] * 20, 2000.0) is None
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("policy", POLICIES)
+def test_eight_of_ten_begin_within_the_bounds_in_the_pool_of_1988(policy: str) -> None:
+    """Owners who return and users with priorities are no simple queue; see ``python -m benchmarks.estimates``."""
+    found = [measure(of_month(policy, seed), 300, Random(f"{policy} {seed}")) for seed in (1, 2, 3)]
+    share = sum(each.held for each in found) / sum(each.made for each in found)
+    assert 0.75 <= share <= 0.85, share
+
+
+def test_recorded_days_are_asked_about(tmp_path: Path) -> None:
+    """A log of another system: one processor, a job of a hundred seconds each minute, first come, first served."""
+    lines, free_s = ["; Computer: none", ""], 0
+    for number in range(300):
+        came_s = 60 * number + 31 * (number % 7)
+        began_s = max(came_s, free_s)
+        free_s = began_s + (40 if number % 3 else 100)
+        lines.append(f"{number} {came_s} {began_s - came_s} {free_s - began_s} 1 -1 -1 1 600 -1 1 7 1 -1 1 -1 -1 -1")
+    lines += ["301 5000 -1 10 1 -1 -1 1 600 -1 5 7 1 -1 1 -1 -1 -1", "no job"]
+    log = tmp_path / "log.swf"
+    log.write_text("\n".join(lines))
+    jobs = of_swf(log)
+    assert len(jobs) == 300, "the one whose wait is not known is none of them"
+    assert (jobs[1].came_s, jobs[1].began_s, jobs[1].ended_s) == (91.0, 100.0, 140.0)
+    found = measure(jobs, 50, Random("recorded"))
+    assert (found.asked, found.made) == (50, 50)
+    assert found.held >= 35
