@@ -44,7 +44,7 @@ def line_to(config: Config, values: dict[str, str], kind: str) -> tuple[str, Cli
     if address:
         text = address if address.startswith("<") else f"<{address}>"
         return text, dial(config, text, text)
-    if "name" not in values and "pool" not in values:
+    if not values.get("name") and not values.get("pool"):
         try:
             return f"local {kind} {local_address(config, kind)}", connect(local_node(config, kind))
         except WireError as error:

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.config import load_config
 from condor_actors.tools.admin import drain
 from condor_actors.tools.lib import job_actions
 from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.lib.daemon_lines import line_to
 from condor_actors.tools.lib.flags import Given
 from condor_actors.tools.lib.job_ids import parse_id
 from condor_actors.tools.pool import token_requests, tokens
 from condor_actors.tools.printing.ad_output import ads_of_file
+from condor_actors.wire.blocking import WireError
 from condor_actors.written_text import open_written
 
 
@@ -59,3 +62,12 @@ def test_what_is_no_file_of_ads_is_refused(name: str, why: str, tmp_path: Path,
     with pytest.raises(ToolError, match=why):
         ads_of_file(name)
     os.close(open_written("/dev/null"))
+
+
+@pytest.mark.parametrize("empty", [{"pool": ""}, {"name": ""}, {"name": "", "pool": ""}])
+def test_an_empty_pool_is_the_one_of_the_configuration(empty: dict[str, str], tmp_path: Path) -> None:
+    """``condor_token_fetch -pool ""`` ended in a traceback."""
+    for name in ("collector", "schedd"):
+        with pytest.raises((ToolError, WireError)):
+            line_to(load_config(files=[], environ={}, overrides={"LOCAL_DIR": str(tmp_path),
+                                                                 "COLLECTOR_HOST": "127.0.0.1:1"}), empty, name)
