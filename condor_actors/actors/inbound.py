@@ -26,7 +26,7 @@ from condor_actors.actors.mailboxes import Mailboxes
 from condor_actors.actors.outbound import Outbound
 from condor_actors.actors.questions import Questions
 from condor_actors.actors.watches import Watches
-from condor_actors.messages.codec import MalformedMessage, decode, message_class
+from condor_actors.messages.codec import MalformedMessage, decode, message_class, unknown_message
 from condor_actors.messages.envelope import TOOL, Address, Delivery, Envelope, Identity, Level, Refused
 
 __all__ = ["Inbound"]
@@ -128,7 +128,7 @@ class Inbound:
         """What an actor is given of an envelope, or why it is not."""
         cls = message_class(envelope.kind, envelope.version)
         if cls is None:
-            return Refused(code="malformed", text=f"unknown message {envelope.kind!r} version {envelope.version}")
+            return Refused(code="malformed", text=unknown_message(envelope.kind, envelope.version))
         level: Any = cls.LEVEL  # type: ignore[attr-defined]  # every registered message has one
         if not self._authorize(identity, Level(level)):
             return Refused(code="denied", text=f"{identity.name} may not send {envelope.kind}: it needs {level}")

@@ -7,6 +7,10 @@ per class from the field's annotations: an unknown field, a missing one, or a va
 coerced.  So is a text with a NUL, which no ad, path or environment can hold: a reason with one, kept in a job's ad,
 would make that unreadable.
 
+A field that has its default is left out.  So a process of an older release, which does not know a newer field, takes
+every message in which that says nothing, and refuses by name the one in which it does.  What a default means never
+changes; a message that means something else gets another VERSION.
+
 Allowed field types: ``bool int float str bytes``, :data:`FileName`, ``T | None``, ``tuple[T, ...]``, fixed tuples,
 enums, and nested classes of fields registered with :func:`part`.
 
@@ -60,6 +64,8 @@ CONVERSATIONS = (
     "shadow_host", "spool", "submission", "tokens", "watch")
 """The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
 
+_FIXED = frozenset({type(None), bool, int, float, str, bytes, tuple})
+"""Types of defaults that are the same each time."""
 _UNION = type(int | None)
 Encoder = Callable[[Any], Any]
 Decoder = Callable[[Any], Any]
@@ -94,6 +100,7 @@ class _Shape:
         encoders: functions for the fields that do not cross as they are.
         exact: the fields that must arrive with just this type; decoders: functions that check the others.
         required: fields without a default; names: all.
+        defaults: of the others, where they are the same each time.
     """
 
     order: tuple[str, ...]
@@ -103,6 +110,7 @@ class _Shape:
     decoders: tuple[tuple[str, Decoder], ...]
     required: frozenset[str]
     names: frozenset[str]
+    defaults: tuple[tuple[str, Any], ...]
 
 
 _registry: dict[tuple[str, int], type] = {}
@@ -145,6 +153,17 @@ def message_class(kind: str, version: int) -> type | None:
             importlib.import_module(f"condor_actors.messages.{conversation}")
             cls = _registry.get((kind, version))
     return cls
+
+
+def versions_of(kind: str, known: Iterable[tuple[str, int]]) -> str:
+    """Which versions of a kind are among those that a process knows, for people."""
+    versions = sorted(version for name, version in known if name == kind)
+    return f"version {', '.join(map(str, versions))}" if versions else "no such message"
+
+
+def unknown_message(kind: str, version: int) -> str:
+    """What is said of a message that this process does not know."""
+    return f"unknown message {kind!r} version {version!r}: this process knows {versions_of(kind, _registry)}"
 
 
 def encode(value: Any, *, exactly: bool = False) -> bytes:
@@ -198,7 +217,7 @@ def decode(kind: str, version: int, body: bytes) -> Any:
     """
     cls = message_class(kind, version)
     if cls is None:
-        raise MalformedMessage(f"unknown message {kind!r} version {version!r}")
+        raise MalformedMessage(unknown_message(kind, version))
     if len(body) > MAX_BODY_BYTES:
         raise MalformedMessage(f"{kind}: {len(body)} bytes, more than {MAX_BODY_BYTES}")
     try:
@@ -234,8 +253,12 @@ def decode_parts(cls: type[_P], data: bytes) -> tuple[_P, ...]:
 def _unstructure(value: Any) -> dict[str, Any]:
     shape = _shapes.get(type(value)) or _shape(type(value))
     out = dict(zip(shape.order, shape.values_of(value), strict=True))
-    for name, encoder in shape.encoders:
+    for name, default in shape.defaults:
         item = out[name]
+        if item is default or (item == default and type(item) is type(default)):
+            del out[name]
+    for name, encoder in shape.encoders:
+        item = out.get(name)
         if item is not None:
             out[name] = encoder(item)
     return out
@@ -247,7 +270,8 @@ def _structure(cls: type, raw: Any) -> Any:
         raise _Mismatch(f"expected fields, got {type(raw).__name__}")
     if len(raw) != len(shape.order) or not raw.keys() <= shape.names:
         if not raw.keys() <= shape.names:
-            raise _Mismatch(f"unknown field {min(str(name) for name in raw.keys() - shape.names)!r}")
+            raise _Mismatch(f"unknown field {min(str(name) for name in raw.keys() - shape.names)!r}: who says this has "
+                            "another release, and wants something that this one cannot do")
         if not shape.required <= raw.keys():
             raise _Mismatch(f"field {min(shape.required - raw.keys())!r} is missing")
     for name, exact in shape.exact:
@@ -282,6 +306,8 @@ def _shape(cls: type) -> _Shape:
         decoders=tuple((name, codec.decode) for name, codec in codecs.items() if codec.exact is None),
         required=frozenset(field.name for field in fields if field.is_required),
         names=frozenset(order),
+        defaults=tuple((field.name, field.default) for field in fields
+                       if not field.is_required and field.factory is None and type(field.default) in _FIXED),
     )
     return shape
 

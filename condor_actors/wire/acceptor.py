@@ -25,10 +25,11 @@ from condor_actors.messages.envelope import Identity
 from condor_actors.wire.certificates.credentials import TlsDoor
 from condor_actors.wire.certificates.strangers import stranger_at
 from condor_actors.wire.certificates.trust import BadCertificate
-from condor_actors.wire.frames import TOKEN_LINE
+from condor_actors.wire.frames import ACTORS_LINE, TOKEN_LINE
 from condor_actors.wire.idtokens.exchange import TokenExchange
 from condor_actors.wire.idtokens.signed_token import BadToken
 from condor_actors.wire.peers import local_identity, loopback_uid, peer_uid
+from condor_actors.wire.relays.lines import RELAYED_LINE, no, other_version
 
 if TYPE_CHECKING:
     from condor_actors.wire.post_office import PostOffice
@@ -59,6 +60,7 @@ class Doorway(Protocol):
         self._bearer: Identity | None = None
         self.identity: Identity | None = None
         self._source = ""
+        self._refused = False
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
         """Wait for the line, but not forever; hang up at once on a source that has too many connections."""
@@ -73,7 +75,8 @@ class Doorway(Protocol):
 
     def _too_slow(self) -> None:
         self._timeout = None
-        self._office.log.info("a connection from {peer} does not say what it wants", peer=self._peer())
+        if not self._refused:
+            self._office.log.info("a connection from {peer} does not say what it wants", peer=self._peer())
         _abort(self.transport)
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802
@@ -84,7 +87,7 @@ class Doorway(Protocol):
         if self._exchange is not None:
             self._exchange.received(data)
             return
-        if not self._source:
+        if not self._source or self._refused:
             return
         self._buffer += data
         line, newline, rest = self._buffer.partition(b"\n")
@@ -115,9 +118,7 @@ class Doorway(Protocol):
             identity = self._office.known_here(attrs.evolve(identity, address=self._address()))
         inner = self._office.accept(line, identity) if self._may_enter(identity) else None
         if inner is None:
-            self._office.log.info("a connection from {peer} ({who}) wants {line!r}: refused",
-                                  peer=self._peer(), who=getattr(identity, "name", "a stranger"), line=line)
-            _abort(self.transport)
+            self._refuse(line, identity)
             return
         self._stop_clock()
         self._office.admission.spoke(self._source)
@@ -127,6 +128,22 @@ class Doorway(Protocol):
         self.dataReceived = inner.dataReceived  # type: ignore[method-assign]  # one call less for each chunk
         if rest:
             inner.dataReceived(rest)
+
+    def _refuse(self, line: bytes, identity: Identity | None) -> None:
+        """Hang up; a peer of another release that may enter hears why."""
+        admitted = identity is not None and self._may_enter(identity)
+        known = (ACTORS_LINE, RELAYED_LINE, *self._office.services)
+        reason = other_version(line, known) if admitted and line not in known else ""
+        self._office.log.info("a connection from {peer} ({who}) wants {line!r}: refused{reason}", peer=self._peer(),
+                              who=getattr(identity, "name", "a stranger"), line=line,
+                              reason=f" ({reason})" if reason else "")
+        if not reason:
+            _abort(self.transport)
+            return
+        self._refused = True
+        transport: Any = self.transport
+        transport.write(no(reason))
+        transport.loseConnection()
 
     def _may_enter(self, identity: Identity | None) -> bool:
         """Whether a peer is admitted; through the gateway only those of the pool that it names."""

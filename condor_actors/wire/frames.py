@@ -203,8 +203,9 @@ def _kinds(kinds: tuple[Any, ...]) -> frozenset[tuple[str, int]]:
 
 
 def check_hello(hello: Hello) -> str:
-    """Why we cannot speak with this peer; empty: we can."""
+    """Why we cannot speak with this peer, in words that both ends can show; empty: we can."""
     if not set(hello.protocols) & set(PROTOCOLS):
         theirs = ", ".join(map(str, hello.protocols))
-        return f"it speaks protocol {theirs}, we speak {', '.join(map(str, PROTOCOLS))}"
+        ours = ", ".join(map(str, PROTOCOLS))
+        return f"{hello.process} speaks protocol {theirs}, and its peer {ours}: they have different releases"
     return ""

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
+from condor_actors.messages.codec import versions_of
 from condor_actors.messages.envelope import TOOL, Envelope, Identity
 from condor_actors.wire import frames
 from condor_actors.wire.broker import LinkBroker
@@ -250,6 +251,12 @@ class Link:
         """Whether the peer knows this kind of message."""
         kinds = self.peer.kinds if self.peer is not None else ()
         return not kinds or (envelope.kind, envelope.version) in kinds
+
+    def unknown(self, envelope: Envelope) -> str:
+        """Why the peer is not sent this, for people."""
+        assert self.peer is not None
+        return (f"{self.peer.process} at {self.node} has another release: it knows "
+                f"{versions_of(envelope.kind, self.peer.kinds)}, not {envelope.kind} version {envelope.version}")
 
     # ---- life
 

@@ -337,9 +337,7 @@ class PostOffice:
     def send_over(self, link: Link, envelope: Envelope) -> None:
         """Send an envelope over a link that is up."""
         if not link.understands(envelope):
-            assert link.peer is not None
-            self.undeliverable(link.node, envelope, "unreachable",
-                               f"{link.peer.process} does not know {envelope.kind} version {envelope.version}")
+            self.undeliverable(link.node, envelope, "unreachable", link.unknown(envelope))
         elif not link.send(envelope):
             self.undeliverable(link.node, envelope, "unreachable", f"too much waits for {link.node}")
         else:

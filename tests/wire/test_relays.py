@@ -33,7 +33,7 @@ from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.partners.partner_store import Partner, partners_text
 from condor_actors.wire.relays.dialing import direct
 from condor_actors.wire.relays.hop import NoCircuit, hop
-from condor_actors.wire.relays.lines import CIRCUIT_LINE, words
+from condor_actors.wire.relays.lines import CIRCUIT_LINE, RELAYED_LINE, words
 from tests.wire.conftest import Process
 
 Make = Callable[..., Process]
@@ -161,6 +161,57 @@ async def test_a_partners_gateway_leads_to_its_own_pool_and_to_no_third(pools: P
                       patience_s=10.0)
     chain = await pools.math.box.ask("<127.0.0.1%biology%physics:9618>", "echo", Done())
     assert isinstance(chain.message, AskFailed)
+
+
+@pytest.mark.parametrize(("served", "said"), [
+    (CIRCUIT_LINE, b"condor circuit 2\n"), (b"condor circuit 0\n", CIRCUIT_LINE),
+    (RELAYED_LINE, b"condor relayed 2\n")])
+@pytest_twisted.ensureDeferred
+async def test_a_gateway_of_another_release_says_which_versions_meet(pools: Pools, served: bytes, said: bytes) -> None:
+    """Older or newer: who asks hears both, and what both know goes on."""
+    services = pools.gateways[0].office.services
+    services[served] = services.pop(CIRCUIT_LINE)
+    tls, node = pools.math.office.tls, tls_node(pools.gateway)
+    assert tls is not None
+    with pytest.raises(NoCircuit) as caught:
+        await hop(reactor, tls, node, direct(reactor, node), words(said, "<127.0.0.1%physics:9618>"),
+                  role="gateway", patience_s=10.0)
+    words_of = served.strip().decode(), said.strip().decode()
+    assert "this is another release: it speaks {}, and not {}".format(*words_of) in str(caught.value)
+    assert caught.value.is_answer
+    services[CIRCUIT_LINE] = services[served]
+    answer = await pools.math.box.ask(abroad(pools.node), "echo", Done(text="hello"))
+    assert answer.message == Done(text="condor@math hello")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_gateway_that_does_not_even_know_such_a_line_hangs_up_and_that_is_said(pools: Pools) -> None:
+    pools.gateways[0].office.services.clear()
+    answer = await pools.math.box.ask(abroad(pools.node), "echo", Done())
+    assert isinstance(answer.message, AskFailed)
+    assert "before an answer to 'condor circuit 1': has it another release?" in answer.message.text
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest_twisted.ensureDeferred
+async def test_gateways_without_a_common_protocol_say_so_at_both_ends(
+        pools: Pools, which: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And those with one speak that."""
+    near, far = pools.gateways
+    office = (near, far)[which].office
+    hello = office._hello()  # noqa: SLF001 - what it says is the subject
+    ((node, _),) = [(each, None) for each in pools.routes.partners["physics"].gateways]
+    monkeypatch.setattr(office, "_hello", lambda: hello._replace(protocols=(99, 1)))
+    assert isinstance((await near.box.ask(node, "echo", Ping())).message, Done)
+    for each in (near, far):
+        for link in each.office.links():
+            link.close("stopping", "the test goes on")
+    monkeypatch.setattr(office, "_hello", lambda: hello._replace(protocols=(99,)))
+    refused = await near.box.ask(node, "echo", Ping())
+    while isinstance(refused.message, AskFailed) and "the test goes on" in refused.message.text:
+        refused = await near.box.ask(node, "echo", Ping())
+    assert isinstance(refused.message, AskFailed)
+    assert f"{('near', 'far')[which]} speaks protocol 99, and its peer 1" in refused.message.text
 
 
 @pytest_twisted.ensureDeferred

@@ -151,7 +151,8 @@ class _Asking(Protocol):
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
         """It has hung up instead of answering, or the socket is taken."""
         why = "it hung up" if reason.check(ConnectionDone) else reason.getErrorMessage()
-        self._fail(stranger_at(self.transport) or why)
+        asked = self._said.partition(b"\n")[0].decode()
+        self._fail(stranger_at(self.transport) or f"{why}, before an answer to {asked!r}: has it another release?")
 
     def _fail(self, reason: str, *, is_answer: bool = False) -> None:
         if not self._over:

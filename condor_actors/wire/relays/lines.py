@@ -23,9 +23,13 @@ from condor_actors.addresses import is_ipv6
 from condor_actors.messages.realm import MARK, is_realm
 from condor_actors.wire.nodes import BadNode, TlsNode, parse_node
 
+TYPE_CHECKING = False  # typing is not loaded
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = [
-    "BACK_LINE", "MOST_BYTES", "NOBODY_THERE", "RELAYED_LINE", "CIRCUIT_LINE", "YES", "answer_of", "no", "partner_of",
-    "target_here", "words",
+    "BACK_LINE", "MOST_BYTES", "NOBODY_THERE", "RELAYED_LINE", "CIRCUIT_LINE", "YES", "answer_of", "no",
+    "other_version", "partner_of", "target_here", "words",
 ]
 
 CIRCUIT_LINE = b"condor circuit 1\n"
@@ -58,6 +62,19 @@ def answer_of(line: bytes) -> str:
         return "it is no gateway"
     text = line[1:].decode(errors="replace").strip()
     return "".join(letter for letter in text if letter.isprintable()) or "no reason given"
+
+
+def other_version(line: bytes, known: Iterable[bytes]) -> str:
+    """What is answered to a first line that is known here in another version only; empty: in none.
+
+    Args:
+        line: as it came; known: the first lines of this process.
+    """
+    name, blank, version = line.strip().rpartition(b" ")
+    if not blank or not version.isdigit():
+        return ""
+    ours = sorted({each.strip().decode() for each in known if each.rpartition(b" ")[0] == name})
+    return f"this is another release: it speaks {', '.join(ours)}, and not {line.strip().decode()}" if ours else ""
 
 
 def target_here(text: str) -> TlsNode:

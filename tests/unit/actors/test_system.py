@@ -329,7 +329,8 @@ def test_a_timer_cancelled_in_the_moment_it_runs_out_is_not_heard(net: LocalNetw
 
 @pytest.mark.parametrize("is_answer", [False, True])
 @pytest.mark.parametrize(("change", "said"), [
-    ({"version": 2}, "unknown message 'test.Say' version 2"), ({"kind": "test.New"}, "unknown message 'test.New'"),
+    ({"version": 2}, "unknown message 'test.Say' version 2: this process knows version 1"),
+    ({"kind": "test.New"}, "unknown message 'test.New' version 1: this process knows no such message"),
     ({"body": msgpack.packb({"text": "new", "data": b"", "since_s": 1.0})}, "unknown field 'since_s'"),
     ({"body": msgpack.packb({"text": 7, "data": b""})}, "test.Say.text")])
 def test_what_a_peer_of_another_version_says_is_refused_by_itself(

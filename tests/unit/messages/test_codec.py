@@ -173,6 +173,34 @@ def test_a_missing_field_and_a_whole_number_for_a_real() -> None:
         decode(Everything.KIND, 1, msgpack.packb(raw))
 
 
+def newer() -> Any:
+    """Return the class of fields of a release that knows one more of each kind."""
+    return attrs.make_class("Newer", {
+        "since_s": attrs.field(default=0.0, type=float), "why": attrs.field(default=None, type=str | None),
+        "words": attrs.field(default=(), type=tuple[str, ...]), "is_new": attrs.field(default=False, type=bool)},
+        bases=(Part,), frozen=True, kw_only=True)
+
+
+def test_what_a_newer_field_does_not_say_an_older_release_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what it says is refused by its name: it would be done without what was wanted."""
+    made = newer()
+    old = codec.encode_parts([Part(name="x")])
+    assert codec.decode_parts(made, old) == (made(name="x"),), "from older to newer"
+    assert codec.decode_parts(Part, codec.encode_parts([made(name="x", size=1)])) == (Part(name="x", size=1),)
+    for field, value in (("since_s", 1.0), ("is_new", True)):
+        with pytest.raises(MalformedMessage, match=f"unknown field '{field}': who says this has another release"):
+            codec.decode_parts(Part, codec.encode_parts([made(name="x", **{field: value})]))
+
+
+@given(everything)
+def test_a_default_is_not_said(value: Everything) -> None:
+    said = msgpack.unpackb(encode(value), raw=False)
+    bare = Everything(flag=True, number=1, real=1.0, text="", data=b"", colour=Colour.RED, part=Part(name="p"))
+    assert {"flag", "number", "real", "text", "data", "colour", "part"} <= said.keys()
+    assert said.keys() == {field.name for field in attrs.fields(Everything) if field.default is attrs.NOTHING or
+                           getattr(value, field.name) != getattr(bare, field.name)}
+
+
 def test_limits() -> None:
     value = Everything(flag=True, number=1, real=1.0, text="", data=bytes(MAX_BODY_BYTES), colour=Colour.RED,
                        part=Part(name="p"))

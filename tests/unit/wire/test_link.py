@@ -121,8 +121,16 @@ def test_no_hello_in_time() -> None:
 def test_a_peer_of_another_protocol() -> None:
     pair = Pair(server_hello=frames.Hello(protocols=(99,), boot_id="b", process="future"))
     pair.carry()
-    assert "protocol 99" in pair.owners[0].closed[0]
+    for owner in pair.owners:
+        assert owner.closed == ["future speaks protocol 99, and its peer 1: they have different releases"]
     assert not pair.links[0].was_up
+    pair.close()
+
+
+def test_a_peer_that_speaks_another_protocol_as_well() -> None:
+    pair = Pair(server_hello=frames.Hello(protocols=(99, 1), boot_id="b", process="future"))
+    pair.carry()
+    assert [link.up for link in pair.links] == [True, True]
     pair.close()
 
 
@@ -178,6 +186,16 @@ def test_a_kind_the_peer_does_not_know() -> None:
     pair = Pair(server_hello=frames.Hello(boot_id="b", process="old", kinds=frozenset({("condor.Refused", 1)})))
     pair.carry()
     assert not pair.links[0].understands(envelope(1))
+    assert pair.links[0].unknown(envelope(1)) == (
+        "old at server has another release: it knows no such message, not condor.Done version 1")
+    pair.close()
+
+
+def test_a_version_that_the_peer_does_not_know() -> None:
+    pair = Pair(server_hello=frames.Hello(boot_id="b", process="new", kinds=frozenset({("condor.Done", 2)})))
+    pair.carry()
+    assert pair.links[0].unknown(envelope(1)) == (
+        "new at server has another release: it knows version 2, not condor.Done version 1")
     pair.close()
 
 
