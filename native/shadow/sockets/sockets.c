@@ -112,6 +112,7 @@ struct socket *socket_new(struct network *network, int domain, int type, int pro
     socket->protocol = protocol;
     socket->far = -1;
     socket->pin = -1;
+    socket->path = NULL;
     socket->own.size = sizeof(sa_family_t);
     socket->own.any.sa_family = (sa_family_t)domain;
     if (domain != AF_UNIX)
