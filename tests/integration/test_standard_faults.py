@@ -244,8 +244,9 @@ def test_who_has_to_go_is_asked_again_when_there_was_no_room(small_disk: Path, e
 
 HOLDS = """import os, time
 file = os.open("one", os.O_RDWR | os.O_CREAT)
-os.link("one", "other")
-os.unlink("one")  # it is open, and has another name: no checkpoint is taken
+os.mkdir("elsewhere")
+os.link("one", "elsewhere/other")
+os.unlink("one")  # it is open, and has a name in another folder only: no checkpoint is taken
 print("open", flush=True)
 while not os.path.exists("gate"):
     time.sleep(0.05)

@@ -44,7 +44,7 @@ from condor_actors.userlog.reader import Event, EventReader
 
 __all__ = ["LogMisfit", "events_of", "give_up_lost", "recover", "whole_bytes"]
 
-_NODE = re.compile(r"^\s*DAG Node: (\S+)\s*$|\bDAGNodeName = \"([^\"\s]+)\"", re.MULTILINE)
+_NODE = re.compile(r"^[ \t]*DAG Node: (\S+)[ \t]*$|\bDAGNodeName = \"([^\"\s]+)\"", re.MULTILINE)
 _PIECE = 1 << 20
 MOST_TRIES = 100
 """How often a node may have been tried of which the log does not tell."""
