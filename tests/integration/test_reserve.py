@@ -56,7 +56,8 @@ def test_the_pool_drains_ahead_what_runs_may_finish_and_nothing_follows(pool: Pe
                           f"arguments = \"-c 'while [ ! -e {pool.work}/go ]; do sleep 0.1; done'\"\n"
                           "log = ahead.log\nqueue 3\n")
     until(lambda: [job["JobStatus"] for job in pool.jobs(str(cluster))].count(2) == 2 or None, "both slots taken")
-    until(lambda: pool.run("condor_status", "-af", "RemoteUser").count("@") == 2 or None, "the claims are advertised")
+    until(lambda: pool.run("condor_status", "-af", "Activity").split() == ["Busy"] * 2 or None,
+          "the machine knows that both run: a claim without a run is given up at once")
     pool.run("condor_reserve", "make", "later", "-user", "someone@else", "-machines", "1", "-from", "+1h",
              "-ahead", "2h", "-for", "1h")
     until(lambda: pool.run("condor_status", "-af", "Activity").split() == ["Retiring"] * 2 or None,
