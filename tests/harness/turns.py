@@ -8,7 +8,7 @@ others are held by the two light tests that may run beside a test that only need
 a test is  beside it run                         for example
 =========  ====================================  =====================================================
 ordinary   ordinary and light tests              a pool of processes
-light      the same, or one that needs quiet     a unit test
+light      the same, or one that needs quiet     one of a single process
 quiet      two light tests at a time             someone types at a terminal, and a job is suspended
 alone      none                                  how long others wait is compared
 =========  ====================================  =====================================================
