@@ -174,7 +174,7 @@ def a_person(name: str, folder: Path) -> Iterator[Person]:
         os.chown(home, entry.pw_uid, entry.pw_gid)
         yield Person(name, entry.pw_uid, entry.pw_gid, home)
     finally:
-        subprocess.run(["userdel", name], check=False, capture_output=True)
+        subprocess.run(["userdel", "-f", name], check=False, capture_output=True)  # one of its processes may just end
 
 
 @contextmanager
