@@ -163,7 +163,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if line is self._line:\n            super().dataReceived(data)\n",
         "        super().dataReceived(data)\n",
         why="what comes late over the connection before is taken for the new one's, and calls are done twice",
-        killed_by=(f"{_RESUMABLE}::test_every_frame_comes_once_and_in_order_wherever_connections_break",)),
+        killed_by=(f"{_RESUMABLE}::test_what_comes_late_over_the_connection_before_comes_once",)),
     Mutation(
         "half-a-frame-survives", "condor_actors/machine/standard/resumable.py",
         "        self._reader = ss.StreamReader()\n",

@@ -158,6 +158,24 @@ def test_every_frame_comes_once_and_in_order_wherever_connections_break(seed: in
         assert end._numbers.unacknowledged == ()
 
 
+def test_what_comes_late_over_the_connection_before_comes_once() -> None:
+    """The starter has not heard yet that it broke, and what was under way arrives after it was sent again."""
+    clock = Clock()
+    home, run, before = a_stream(clock)
+    assert run.stream is not None
+    home.forward(0, b"once")
+    before.cut(0)
+    wire = again(clock, home, run)
+    for _ in range(3):
+        wire.pass_on()
+    assert run.stream.came_here == [b"once"]
+    assert before.transports[0].value(), "it is under way"
+    before.pass_on()
+    for _ in range(3):
+        wire.pass_on()
+    assert run.stream.came_here == [b"once"]
+
+
 def test_what_waits_for_a_connection_is_bounded() -> None:
     clock = Clock()
     home, run, wire = a_stream(clock)
