@@ -45,7 +45,7 @@ BACKLOG = 512
 ASK_AGAIN_S = 0.1
 
 
-class Doorway(Protocol):
+class InboundConnection(Protocol):
     """Reads the first line and hands the connection over."""
 
     def __init__(self, office: PostOffice, tls: TlsDoor | None, realm: str = "") -> None:
@@ -71,7 +71,7 @@ class Doorway(Protocol):
         self._source = source
         patience_s = FIRST_LINE_ABROAD_S if self._realm else FIRST_LINE_S
         self._timeout = self._office.clock.callLater(patience_s, self._too_slow)
-        self._office.doorways.add(self)
+        self._office.inbound_connections.add(self)
 
     def _too_slow(self) -> None:
         self._timeout = None
@@ -218,7 +218,7 @@ class Doorway(Protocol):
         if self._source:
             self._office.admission.leave(self._source, spoke=self._inner is not None)
             self._source = ""
-        self._office.doorways.discard(self)
+        self._office.inbound_connections.discard(self)
         if self._inner is not None:
             self._inner.connectionLost(reason)
         elif (said := stranger_at(self.transport)) and self._office.strangers.note(
@@ -305,7 +305,7 @@ class UnixDoor(_Few, unix.Port):
 
 
 class DoorFactory(Factory):
-    """Makes a :class:`Doorway` for each connection; with ``realm`` for those of that pool, through a gateway."""
+    """Makes an :class:`InboundConnection` for each that comes; with ``realm`` for that pool's, through a gateway."""
 
     noisy = False
 
@@ -314,6 +314,6 @@ class DoorFactory(Factory):
         self._tls = tls
         self._realm = realm
 
-    def buildProtocol(self, addr: object) -> Doorway:  # noqa: N802 - Twisted's
-        """A doorway."""
-        return Doorway(self._office, self._tls, self._realm)
+    def buildProtocol(self, addr: object) -> InboundConnection:  # noqa: N802 - Twisted's
+        """What speaks over it."""
+        return InboundConnection(self._office, self._tls, self._realm)

@@ -25,7 +25,7 @@ from condor_actors.messages.codec import kinds
 from condor_actors.messages.envelope import SELF, TOOL, Address, Envelope, Identity
 from condor_actors.messages.pool import KnownPartner
 from condor_actors.wire import frames
-from condor_actors.wire.acceptor import BACKLOG, DoorFactory, Doorway, TcpDoor, UnixDoor
+from condor_actors.wire.acceptor import BACKLOG, DoorFactory, InboundConnection, TcpDoor, UnixDoor
 from condor_actors.wire.admission import Admission
 from condor_actors.wire.certificates.credentials import Credentials, TlsDoor, TlsFactory
 from condor_actors.wire.certificates.strangers import Strangers
@@ -95,7 +95,7 @@ class PostOffice:
         self.tokens: TokenVerifier | None = None
         self.identity_map: IdentityMap | None = None
         self.gateways: tuple[TlsNode, ...] = ()
-        self.doorways: set[Doorway] = set()
+        self.inbound_connections: set[InboundConnection] = set()
         self.streams, self.strangers = DialledStreams(), Strangers()
         self.cutters: list[Callable[[Callable[[Identity], str]], None]] = []
         """End what is not a connection of this office's any more, as `cut` does."""
@@ -173,12 +173,12 @@ class PostOffice:
             The host names of the machines that were cut off.
         """
         hosts = set()
-        for doorway in tuple(self.doorways):
-            reason = objection(doorway.identity) if doorway.identity is not None else ""
+        for connection in tuple(self.inbound_connections):
+            reason = objection(connection.identity) if connection.identity is not None else ""
             if reason:
-                assert doorway.identity is not None
-                hosts.add(doorway.identity.host)
-                doorway.cut(reason)
+                assert connection.identity is not None
+                hosts.add(connection.identity.host)
+                connection.cut(reason)
         for link in self.links():
             reason = objection(link.identity)
             if reason:
@@ -486,8 +486,8 @@ class PostOffice:
             link.close("stopping", "the process is stopping")
         for greeting in list(self._greeting):
             greeting.abort("the process is stopping")
-        for doorway in list(self.doorways):
-            doorway.hang_up()
+        for connection in list(self.inbound_connections):
+            connection.hang_up()
         closed = DeferredList([each for each in closing if each is not None], consumeErrors=True)
         closed.addCallback(self._close_descriptors)
         return closed

@@ -201,8 +201,8 @@ class FetchActor(Actor):
     def _begin(self, claim: FetchedClaim) -> None:
         name = f"shadow/{claim.run_id}"
         self._runs[claim.claim_id] = name
-        fetcher, desk = self._fetcher, self.context.address
-        self.context.spawn(name, lambda: FetchedRunActor(fetcher.startd, claim, desk, fetcher.starter))
+        fetcher, listener = self._fetcher, self.context.address
+        self.context.spawn(name, lambda: FetchedRunActor(fetcher.startd, claim, listener, fetcher.starter))
 
     def _run_hook(self, hook: RunHook) -> None:
         run = hook.run

@@ -25,17 +25,17 @@ class FetchedRunActor(CoreActor):
     Args:
         startd: the daemon.
         claim: of the job.
-        desk: the actor that is told of its end.
+        listener: the actor that is told of its end.
         starter: where the starter host is.
     """
 
     core: FetchedRun
 
-    def __init__(self, startd: Startd, claim: FetchedClaim, desk: Address,
+    def __init__(self, startd: Startd, claim: FetchedClaim, listener: Address,
                  starter: Callable[[], Address | None]) -> None:
         super().__init__(FetchedRun(claim, starter))
         self._startd = startd
-        self._desk = desk
+        self._listener = listener
 
     def started(self) -> None:
         """Begin the run, or look for it."""
@@ -55,6 +55,6 @@ class FetchedRunActor(CoreActor):
     def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
         """Tell the slot's machine."""
         if isinstance(effect, TellOver):
-            self.context.tell(self._desk, effect.over)
+            self.context.tell(self._listener, effect.over)
         else:
             super().perform_own(effect, delivery)

@@ -101,7 +101,7 @@ class ScheddActor(CoreActor):
             raise ItemsAway(str(error)) from error
 
     def _has_user(self, name: str) -> bool:
-        """Whether this machine has a user; the benefit of the doubt goes to those of whom nothing is known yet."""
+        """Whether this machine has a user; those of whom nothing is known yet count as users."""
         try:
             return self._edges.processes.find_user(name) is not None
         except NotYet:
