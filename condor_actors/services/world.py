@@ -6,11 +6,13 @@ this machine only, over its UNIX socket.
 
 from __future__ import annotations
 
+import errno
 import gc
 import ipaddress
 import os
 import secrets
 import socket
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
@@ -27,7 +29,7 @@ from condor_actors.actors.slow_edges import SlowEdges
 from condor_actors.addresses import MOST_PORT, BadAddress, is_ipv6, split_address
 from condor_actors.classads.builtins.choice import listen_to_debug
 from condor_actors.classads.evaluation.budget import DEFAULT_BYTES, set_limits
-from condor_actors.config import Config
+from condor_actors.config import Config, ConfigError
 from condor_actors.config.collectors import collector_nodes, gateway_nodes
 from condor_actors.config.user_maps import use_user_maps
 from condor_actors.machine.privilege.pool_account import pool_uid
@@ -78,8 +80,8 @@ class RealWorld:
         """Open the UNIX socket, then the TLS port, then say where in ``$(RUN)/<name>.address``.
 
         Raises:
-            ConfigError: the folder cannot be made.
-            OSError: a socket or port is taken, or the folder cannot be written.
+            ConfigError: the folder cannot be made, or the address or port is not to be had.
+            OSError: the UNIX socket is taken, or the folder cannot be written.
         """
         folder = self.config.path("RUN")
         try:
@@ -116,7 +118,7 @@ class RealWorld:
             if self.listens_locally:
                 write_whole(self._port_file, f"{node.rpartition(':')[2].rstrip('>')}\n")
             return
-        raise OSError(f"cannot listen at {own}: {problem}")
+        raise cannot_listen(self.config, self.name, own, ports, problem)
 
     @property
     def _port_file(self) -> Path:
@@ -263,6 +265,13 @@ def _is_loopback(wanted: str) -> bool:
     return True
 
 
+def port_parameter(config: Config, name: str) -> str:
+    """The parameter that gives a daemon its port."""
+    if name == "collector" and next(iter(collector_nodes(config)), ""):
+        return "COLLECTOR_HOST"
+    return f"{name.upper().replace('-', '_')}_PORT"
+
+
 def listening_port(config: Config, name: str) -> int:
     """The port of a daemon: the collector's (COLLECTOR_HOST or COLLECTOR_PORT) and the gateway's are known to all;
     others take ``<NAME>_PORT`` or any free one."""
@@ -271,7 +280,7 @@ def listening_port(config: Config, name: str) -> int:
         return split_address(first)[1] or 0 if first else config.integer("COLLECTOR_PORT")
     if name == "gateway":
         return config.integer("GATEWAY_PORT")
-    parameter = f"{name.upper().replace('-', '_')}_PORT"
+    parameter = port_parameter(config, name)
     wanted = config.text(parameter)
     if wanted and not (wanted.isascii() and wanted.isdecimal() and int(wanted) <= MOST_PORT):
         raise config.unusable(parameter, f"{wanted[:200]!r} is no port", f"a whole number from 0 to {MOST_PORT}")
@@ -293,6 +302,28 @@ def possible_ports(config: Config, name: str, random: Random) -> list[int]:
     ports = list(range(low, high + 1))
     random.shuffle(ports)
     return ports
+
+
+def cannot_listen(config: Config, name: str, host: str, ports: Sequence[int],
+                  problem: CannotListenError | None) -> ConfigError:
+    """Why a daemon cannot listen, and the parameter that says where.
+
+    Args:
+        host: the address; ports: those that were tried.
+        problem: what the last of them met.
+    """
+    number = getattr(problem.socketError, "errno", None) if problem is not None else None
+    if number == errno.EADDRNOTAVAIL:
+        return config.unusable("NETWORK_INTERFACE", f"cannot listen at {host}: it is no address of this machine",
+                               "one that 'ip address' lists")
+    if len(ports) > 1:
+        return config.unusable("HIGHPORT", f"cannot listen at {host}: none of the ports {min(ports)} to {max(ports)} "
+                               f"(LOWPORT to HIGHPORT) can be had: {problem}", "a range with free ports")
+    if number == errno.EADDRINUSE:
+        return config.unusable(port_parameter(config, name), f"cannot listen at {host}, port {ports[0]}: another "
+                               "program has it, which 'ss -ltnp' names", "a free port, or that program stopped")
+    return config.unusable(port_parameter(config, name), f"cannot listen at {host}, port {ports[0]}: {problem}",
+                           "a port that this account may have")
 
 
 def last_port(file: Path) -> int:
