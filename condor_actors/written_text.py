@@ -86,14 +86,17 @@ def read_plain(path: str | os.PathLike[str], *, most_bytes: int = MOST_PLAIN_BYT
     """
     name = os.fspath(path)
     descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    with open(descriptor, "rb") as stream:
+    try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
             kind = "a FIFO" if stat.S_ISFIFO(mode) else "a block device"
             raise OSError(errno.EINVAL, f"it is {kind}, and has to be a plain file", name)
-        data = stream.read(most_bytes + 1) or b""
+        with open(descriptor, "rb", closefd=False) as stream:
+            data = stream.read(most_bytes + 1) or b""
+    finally:
+        os.close(descriptor)
     if len(data) > most_bytes:
         raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes", name)
     return data
