@@ -7,6 +7,7 @@ import select
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,16 @@ def test_what_is_no_file_is_no_event_log(tmp_path: Path, kind: str, said: str, w
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert f"Couldn't open {log}: {said}" in done.stderr + done.stdout
+
+
+def test_a_wait_of_a_thousand_days_is_woken_by_what_is_written(tmp_path: Path) -> None:
+    """The kernel counts the milliseconds of a wait in 31 bits."""
+    log = tmp_path / "log"
+    log.touch()
+    with GrowingFile(str(log)) as growing:
+        growing.read()
+        growing.wait(time.monotonic() + 1.0)  # from here on it is watched
+        with log.open("a") as more:
+            more.write("...\n")
+        assert growing.wait(time.monotonic() + 1000 * 86_400.0)
+        assert growing.read() == b"...\n"

@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from condor_actors.tools.lib.flags import LIST, MANY, Flag, MissingValue, UnknownFlag, match, parse
+from condor_actors.tools.lib.flags import LIST, MANY, Flag, LongNumber, MissingValue, UnknownFlag, match, parse
 from condor_actors.tools.lib.queue_question import FLAGS, understand
 
 TABLE = (Flag("constraint", 1, 1), Flag("autoformat", 5, MANY, colon=True, alias="af"), Flag("af", 2, MANY, colon=True),
@@ -58,6 +58,13 @@ def test_operands_keep_their_place_and_negative_numbers_are_operands() -> None:
     given = parse(["12.3", "-5", "-", "-format", "%d", "-x-"], TABLE)
     assert [item.name for item in given] == ["", "", "", "format"]
     assert given[3].values == ("%d", "-x-")
+
+
+@pytest.mark.parametrize("word", ["9" * 5000, f"-{'1' * 301}"])
+def test_a_number_of_thousands_of_digits_is_no_error_of_python(word: str) -> None:
+    with pytest.raises(LongNumber, match="digits is more than anything here can be"):
+        parse([word], TABLE)
+    assert parse(["9" * 300], TABLE)[0].values == ("9" * 300,)
 
 
 def test_what_is_wrong_is_told_apart() -> None:

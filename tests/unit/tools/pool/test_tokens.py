@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.pool.tokens import asked_life
 from tests.harness.commands import program_of
 
 
@@ -19,3 +21,14 @@ def test_a_folder_of_tokens_that_is_none(place: str, said: str, tmp_path: Path) 
         check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"-dir {place}: {said}" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "1e3", "10000000001", "9" * 300, "soon", "\u0663"])
+def test_a_life_that_no_token_has(text: str) -> None:
+    with pytest.raises(ToolError, match="expected a number of seconds from 1 to 10000000000"):
+        asked_life({"lifetime": text})
+
+
+def test_a_life_of_three_hundred_years_and_none() -> None:
+    assert asked_life({"lifetime": "10000000000"}) == 1e10
+    assert asked_life({}) == 0.0
