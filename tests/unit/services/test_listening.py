@@ -44,9 +44,7 @@ def test_a_port_that_another_program_has(tmp_path: Path, taken: int, name: str, 
     config = config_of(tmp_path, line.format(taken))
     said = str(cannot_listen(config, name, "127.0.0.1", [taken], refusal(taken, "127.0.0.1")))
     assert f"port {taken}: another program has it, which 'ss -ltnp' names" in said
-    assert f"{tmp_path}/condor_config" in said
-    assert "line 2" in said or ":2" in said
-    assert parameter in said
+    assert f"{tmp_path}/condor_config, line 2: {parameter}: " in said
 
 
 def test_a_range_without_a_free_port(tmp_path: Path, taken: int) -> None:
