@@ -136,7 +136,7 @@ static long note_peer(struct socket *socket, const struct socket_name *name, str
         socket->state = SOCKET_BOUND;
     }
     socket->peer = *name;
-    socket_connects_to(socket, socket->headed && is_local_domain(socket) ? found : NULL);
+    socket_connects_to(socket, found && socket->headed && found->headed && is_local_domain(socket) ? found : NULL);
     socket->other = found ? found->self : socket->other;
     return 0;
 }
