@@ -28,12 +28,18 @@ from condor_actors.cores.schedd.queue_operations import QueueSnapshot, SaveClaim
 from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_core import ScheddCore
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
+from condor_actors.effects import Effect, GoOn, SetTimer
 from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.messages.envelope import Address, Delivery, Identity, TimerFired
 from condor_actors.messages.shadow_host import RunEnded
+from condor_actors.messages.submission import ReserveCluster, SubmitPage
 
 NOW_S = 1.8e9
 SELF = Identity(name="condor@pool", method="self")
+ANN = Identity(name="ann@here", method="local", uid=1000)
+PAGE = 2_000
+LIMITS = {f"_CONDOR_{name}": "10000000" for name in ("MAX_JOBS_PER_OWNER", "MAX_JOBS_PER_SUBMISSION",
+                                                     "MAX_JOBS_SUBMITTED")}
 TURNS = 200
 SLOT_AD = ClassAd({"Name": "slot1@m", "Cpus": 1, "Memory": 4000, "Disk": 1_000_000, "Requirements": True}).to_bytes()
 
@@ -42,7 +48,7 @@ class Bench:
     """A schedd's core and its jobs."""
 
     def __init__(self) -> None:
-        settings = schedd_settings(load_config(files=[], environ={"_CONDOR_START_LOCAL_UNIVERSE": "false"}),
+        settings = schedd_settings(load_config(files=[], environ={"_CONDOR_START_LOCAL_UNIVERSE": "false", **LIMITS}),
                                    machine="here")
         self.core = ScheddCore(settings, QueueSnapshot(), Random(1), NOW_S, "1")
         self.core.start(NOW_S, "<127.0.0.1:1>")
@@ -75,6 +81,11 @@ class Bench:
     def turn(self, message: object) -> None:
         """One."""
         self.core.handle(Delivery(sender=Address("", "x"), identity=SELF, message=message), NOW_S + 1.0)
+
+    def deliver(self, message: object) -> tuple[Effect, ...]:
+        """One of a user; what follows from it."""
+        return self.core.handle(Delivery(sender=Address("in:9", "x"), identity=ANN, message=message, message_id="q"),
+                                NOW_S + 1.0)
 
 
 def microseconds(turn: Callable[[], object]) -> float:
@@ -171,6 +182,31 @@ def priorities(size: int) -> Callable[[], None]:
     return turn
 
 
+def entering(size: int) -> float:
+    """A submission of so many jobs, each with an event of its own, enters the queue and is told: its longest turn."""
+    bench = Bench()
+    bench.deliver(ReserveCluster())
+    longest_ns = 0
+    gc.collect()
+    gc.disable()
+    for first in range(0, size, PAGE):
+        page = SubmitPage(
+            cluster_id=1, page=first // PAGE, cluster_ad=b'Cmd = "x"\nUserLog = "/l"\nRequirements = true\n',
+            procs=tuple(f'Args = "{proc}"\n'.encode() for proc in range(first, min(first + PAGE, size))),
+            first_proc=first, last=first + PAGE >= size)
+        left: list[object] = [page]
+        while left:
+            message = left.pop(0)
+            begun = time.process_time_ns()
+            effects = bench.deliver(message)
+            longest_ns = max(longest_ns, time.process_time_ns() - begun)
+            left += [each.event for each in effects if isinstance(each, GoOn)]
+            left += [TimerFired(key=each.key) for each in effects
+                     if isinstance(each, SetTimer) and each.key in (("notices",), ("offer-anew",))]
+    gc.enable()
+    return longest_ns / 1000.0
+
+
 ROWS: dict[str, tuple[str, Callable[[int], Callable[[], object]]]] = {
     "jobs": ("a turn, by idle jobs", waiting_jobs),
     "locals": ("a turn, by jobs of the local universe that wait", waiting_local_jobs),
@@ -180,6 +216,7 @@ ROWS: dict[str, tuple[str, Callable[[int], Callable[[], object]]]] = {
     "prio": ("a job's priority changes, by jobs beside it", priorities),
     **POOL_ROWS,
 }
+ENTERING = "entering"
 
 
 def measure(names: list[str], sizes: list[int]) -> Iterator[str]:
@@ -187,8 +224,11 @@ def measure(names: list[str], sizes: list[int]) -> Iterator[str]:
     yield f"| one turn, µs | {' | '.join(f'{size:,}' for size in sizes)} | ratio |"
     yield f"|---|{'---|' * (len(sizes) + 1)}"
     for name in names:
-        what, make = ROWS[name]
-        figures = [microseconds(make(size)) for size in sizes]
+        if name == ENTERING:
+            what, figures = "the longest turn of a submission, by its jobs", [entering(size) for size in sizes]
+        else:
+            what, make = ROWS[name]
+            figures = [microseconds(make(size)) for size in sizes]
         shown = " | ".join(f"{figure:.0f}" for figure in figures)
         yield f"| {what} | {shown} | {figures[-1] / max(figures[0], 0.1):.1f} |"
 
@@ -197,12 +237,13 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="What one turn of a daemon's core costs as its pool grows.")
     parser.add_argument("--sizes", default="100,10000,100000", help="how many jobs, autoclusters, claims, owners")
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {' '.join(ROWS)} (default: all)")
+    names = [*ROWS, ENTERING]
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {' '.join(names)} (default: all)")
     options = parser.parse_args()
-    unknown = [name for name in options.rows if name not in ROWS]
+    unknown = [name for name in options.rows if name not in names]
     if unknown:
-        parser.error(f"there is no row {unknown[0]!r}; there are {' '.join(ROWS)}")
-    for line in measure(options.rows or list(ROWS), [int(size) for size in options.sizes.split(",")]):
+        parser.error(f"there is no row {unknown[0]!r}; there are {' '.join(names)}")
+    for line in measure(options.rows or names, [int(size) for size in options.sizes.split(",")]):
         print(line, flush=True)
 
 

@@ -3,13 +3,15 @@
 Theory: the schedd decides that something happened to a job, the owner's shadow host writes it down.  So that neither
 may die in between, a notice is a row of the store from the commit that made it true until it is confirmed; after a
 crash it is sent again with ``maybe_written``, and the writer looks at the log's end first.  A job without a log and
-without mail has no notices.  That one is confirmed is stored along with something else, or a moment later: until then
-a crash means no more than that it is sent again.
+without mail has no notices.  A hundred thousand of them leave in many turns, in their order; the start of a run takes
+along what is due of its job, so that nothing is written of a job before what came first.  That one is confirmed is
+stored along with something else, or a moment later: until then a crash means no more than that it is sent again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -17,6 +19,7 @@ import attrs
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.job_information import information_of, structured_notes
+from condor_actors.cores.schedd.entering.backlog import Backlog
 from condor_actors.cores.schedd.queue_operations import DropNotices, DropRun, SaveNotice
 from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
@@ -55,9 +58,8 @@ CONFIRMED_S = 0.5
 FREE = -1
 """Not an event: a run that its starter may free.  The host that gets the verdict does it; a later one is told so."""
 
-MOST_DUE, DUE_GAP_S = 4_000, 0.01
-"""Notices of an owner, and lines of the log of all jobs, that leave in one turn; when the next ones do.  More than the
-jobs that are offered in one turn, so that none begins whose submission is not told yet."""
+MOST_DUE, DUE_GAP_S = 2_000, 0.01
+"""Notices of an owner, and lines of the log of all jobs, that leave in one turn; when the next ones do."""
 
 _WITH_USAGE = frozenset({JobEventType.JOB_EVICTED, JobEventType.JOB_TERMINATED})
 
@@ -94,17 +96,19 @@ class JobNotices:
 
     def __init__(self, context: ScheddContext) -> None:
         self._context = context
-        self._open: dict[str, SaveNotice] = {}
-        self._due: dict[str, list[SaveNotice]] = {}
-        self._records: list[RecordEvent] = []
-        self._withheld: dict[int, list[tuple[SaveNotice | None, RecordEvent | None]]] = {}
+        self._open: dict[str, dict[str, SaveNotice]] = {}
+        """By owner; those of a cluster that is not in the queue yet among them."""
+        self._again: dict[str, Backlog[SaveNotice]] = {}
+        self._due: dict[str, Backlog[SaveNotice]] = {}
+        self._records: Backlog[RecordEvent] = Backlog()
+        self._withheld: dict[int, tuple[str, deque[SaveNotice], deque[RecordEvent]]] = {}
         self._confirmed: list[str] = []
         self._serial = 0
 
     def restore(self, rows: Iterable[SaveNotice]) -> None:
         """Take over what was due when the schedd died; it is sent again when the owner's host is there."""
-        for row in rows:
-            self._open[row.notice_id] = row
+        for row in sorted(rows, key=_age):
+            self._store(row)
 
     def wanted(self, ad: ClassAd) -> bool:
         """Whether anyone wants to know what happens to the job."""
@@ -158,7 +162,7 @@ class JobNotices:
         if self._context.settings.records_events:
             ad = job.ad.project(LOG_ATTRIBUTES)
             ad.update(facts)
-            self._records.append(RecordEvent(event, job.cluster.number, job.proc, -1, when_s, ad.to_bytes()))
+            self._records.add(RecordEvent(event, job.cluster.number, job.proc, -1, when_s, ad.to_bytes()))
 
     def submitted(self, cluster: Cluster, jobs: Iterable[Job], submit_host: str) -> list[str]:
         """New jobs of a cluster; jobs that differ in nothing a log shows share a notice."""
@@ -203,28 +207,33 @@ class JobNotices:
             notice_id = f"{cluster.number}.{proc}/{event}/{context.now_s:.3f}/{self._serial}"
             row = SaveNotice(notice_id, cluster.owner, cluster.number, proc, last, event, context.now_s, text)
             context.persist(row)
-        withheld = self._withheld.get(cluster.number)
-        if withheld is None:
-            self._is_due(row, record)
-        else:
-            withheld.append((row, record))
+            self._store(row)
+        _, rows, records = self._withheld.get(cluster.number) or ("", None, None)
+        if record is not None:
+            self._records.add(record) if records is None else records.append(record)
+        if row is not None:
+            self._is_due(row) if rows is None else rows.append(row)
         return row.notice_id if row is not None else ""
 
-    def _is_due(self, row: SaveNotice | None, record: RecordEvent | None = None) -> None:
-        if record is not None:
-            self._records.append(record)
-        if row is not None:
-            self._open[row.notice_id] = row
-            self._due.setdefault(row.owner, []).append(row)
+    def _store(self, row: SaveNotice) -> None:
+        mine = self._open.get(row.owner)
+        if mine is None:
+            mine = self._open[row.owner] = {}
+        mine[row.notice_id] = row
 
-    def withhold(self, number: int) -> None:
+    def _is_due(self, row: SaveNotice) -> None:
+        self._due.setdefault(row.owner, Backlog()).add(row)
+
+    def withhold(self, cluster: Cluster) -> None:
         """Of a cluster that is not in the queue yet, nothing is due before :meth:`release`; it is stored though."""
-        self._withheld[number] = []
+        self._withheld[cluster.number] = (cluster.owner, deque(), deque())
 
     def release(self, number: int) -> None:
         """What was withheld of a cluster is due."""
-        for row, record in self._withheld.pop(number):
-            self._is_due(row, record)
+        owner, rows, records = self._withheld.pop(number)
+        self._records.join(records)
+        if rows:
+            self._due.setdefault(owner, Backlog()).join(rows)
 
     def of_cluster(self, cluster: Cluster, event: int, **facts: Any) -> str:
         """An event of a cluster that makes its jobs as they are needed; returns the notice's id, empty: none."""
@@ -245,7 +254,7 @@ class JobNotices:
         """A run's end is being committed: the starter must be told to free it, by this host or the next."""
         row = SaveNotice(run_id, job.cluster.owner, job.cluster.number, job.proc, -1, FREE, self._context.now_s,
                          starter_node.encode())
-        self._open[run_id] = row
+        self._store(row)
         self._context.persist(row)
 
     def remove_checkpoints(self, job: Job) -> None:
@@ -253,45 +262,72 @@ class JobNotices:
         row = SaveNotice(f"{job.name}/checkpoints", job.cluster.owner, job.cluster.number, job.proc, -1,
                          REMOVE_CHECKPOINTS, self._context.now_s, job.ad.to_bytes())
         self._context.persist(row)
+        self._store(row)
         self._is_due(row)
 
     def take_due(self) -> dict[str, list[Notice]]:
         """New notices per owner since the last call, and new lines of the log of all jobs: so many in one turn."""
         if self._records:
-            self._context.out += self._records[:MOST_DUE]
-            del self._records[:MOST_DUE]
-        due = {}
-        for owner, rows in tuple(self._due.items()):
-            due[owner] = [_message(row, False) for row in rows[:MOST_DUE]]
-            del rows[:MOST_DUE]
-            if not rows:
-                del self._due[owner]
-        if self._records or self._due:
+            self._context.out += self._records.take(MOST_DUE)
+        due: dict[str, list[Notice]] = {}
+        for backlogs, again in ((self._again, True), (self._due, False)):
+            for owner, backlog in tuple(backlogs.items()):
+                told = due.setdefault(owner, [])
+                told += [_message(row, again) for row in backlog.take(MOST_DUE - len(told))]
+                if not backlog:
+                    del backlogs[owner]
+        if self._records or self._due or self._again:
             self._context.timer(("notices",), DUE_GAP_S)
         return due
 
+    def take_of(self, owner: str, jobs: Collection[Job]) -> list[Notice]:
+        """What is due of an owner's jobs that are about to begin, or to go on: it leaves before its time."""
+        if not jobs or not (owner in self._again or owner in self._due):
+            return []
+        clusters: dict[int, set[int]] = {}
+        for job in jobs:
+            clusters.setdefault(job.cluster.number, set()).add(job.proc)
+
+        def concerned(row: SaveNotice) -> bool:
+            procs = clusters.get(row.cluster)
+            return procs is not None and (row.proc in procs or any(row.proc < proc <= row.last_proc for proc in procs))
+
+        told = []
+        for backlogs, again in ((self._again, True), (self._due, False)):
+            backlog = backlogs.get(owner)
+            if backlog is not None:
+                told += [_message(row, again) for row in backlog.take_those(concerned)]
+                if not backlog:
+                    del backlogs[owner]
+        return told
+
     @property
     def stored(self) -> set[str]:
-        """The notices that have rows: open ones, those that were just confirmed, and what is withheld."""
-        withheld = (row.notice_id for rows in self._withheld.values() for row, _ in rows if row is not None)
-        return {*self._open, *self._confirmed, *withheld}
+        """The notices that have rows: open ones, and those that were just confirmed."""
+        return set(self._confirmed).union(*self._open.values())
 
     def owners(self) -> set[str]:
         """Who has notices that nobody confirmed."""
-        return {row.owner for row in self._open.values()}
+        return set(self._open)
 
-    def again(self, owner: str) -> list[Notice]:
-        """Everything of an owner that nobody confirmed, for a host that may have written some of it."""
+    def send_again(self, owner: str) -> None:
+        """All that nobody confirmed is due once more, for a host of the owner that may have written some of it."""
         self._due.pop(owner, None)
-        return [_message(row, True) for row in self._open.values() if row.owner == owner]
+        rows: Backlog[SaveNotice] = Backlog()
+        rows.join(deque(row for row in self._open.get(owner, {}).values() if row.cluster not in self._withheld))
+        self._again.pop(owner, None)
+        if rows:
+            self._again[owner] = rows
 
     def written(self, notice_ids: Iterable[str], owner: str) -> tuple[str, ...]:
         """An owner's host confirms; returns those of its notices that were open."""
-        known = tuple([each for each in dict.fromkeys(notice_ids)
-                       if each in self._open and self._open[each].owner == owner])
+        mine = self._open.get(owner, {})
+        known = tuple([each for each in dict.fromkeys(notice_ids) if each in mine])
         for each in known:
-            del self._open[each]
+            del mine[each]
         if known:
+            if not mine:
+                del self._open[owner]
             if not self._confirmed:
                 self._context.timer(("confirmed",), CONFIRMED_S)
             self._confirmed += known
@@ -307,6 +343,11 @@ class JobNotices:
         """What was confirmed goes along with whatever this turn stores."""
         if self._confirmed and any(type(effect) is Persist for effect in self._context.out):
             self.forget_confirmed()
+
+
+def _age(row: SaveNotice) -> tuple[float, int]:
+    serial = row.notice_id.rpartition("/")[2]
+    return row.when_s, int(serial) if serial.isdecimal() else 0
 
 
 def _message(row: SaveNotice, again: bool) -> Notice:

@@ -16,6 +16,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
 from condor_actors.cores.reasons import bounded_reason
+from condor_actors.cores.schedd.entering.backlog import Backlog
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.local_jobs import LOCAL_UNIVERSES, LocalJobs, is_local
 from condor_actors.cores.schedd.queued_job import Cluster, Job
@@ -65,7 +66,7 @@ class JobTransitions:
         self._context = context
         self._notices = notices
         self.local = LocalJobs()
-        self._anew: deque[Job] = deque()
+        self._anew: Backlog[Job] = Backlog()
         self.scheduled = ScheduledJobs(context)
 
     def offer(self, job: Job) -> None:
@@ -94,16 +95,19 @@ class JobTransitions:
                 alike.append(job)
         self._context.autoclusters.add_all(cluster, alike)
 
-    def offer_anew(self, jobs: Iterable[Job] = ()) -> bool:
+    def offer_anew(self, jobs: deque[Job] | None = None) -> bool:
         """These jobs, and those of earlier calls, have lost their place: the first ones get another now.
+
+        Args:
+            jobs: they are the callee's from now on.
 
         Returns:
             Whether more are left, which get theirs at ``TimerFired(("offer-anew",))``.
         """
         anew = self._anew
-        anew.extend(jobs)
-        some = (anew.popleft() for _ in range(min(OFFERS, len(anew))))
-        for cluster, mine in groupby(some, attrgetter("cluster")):
+        if jobs is not None:
+            anew.join(jobs)
+        for cluster, mine in groupby(anew.take(OFFERS), attrgetter("cluster")):
             self.offer_all(cluster, [job for job in mine if job.order is None and cluster.jobs.get(job.proc) is job])
         if anew:
             self._context.timer(("offer-anew",), OFFER_GAP_S)

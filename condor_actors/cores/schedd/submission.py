@@ -87,7 +87,6 @@ class Submissions:
         self._free: list[int] = []
         """Numbers that were given back; the least first."""
         self._unlogged: dict[int, tuple[set[str], Delivery, Submitted]] = {}
-        self._waiting_for: dict[str, int] = {}
         self._entering: dict[int, Entry] = {}
         self.rules = EntryRules(context)
         self.freed: Callable[[int], None] = lambda number: None
@@ -270,26 +269,21 @@ class Submissions:
             context.reply(submitted)
             return
         self._unlogged[number] = (notices, delivery, submitted)
-        self._waiting_for.update(dict.fromkeys(notices, number))
         context.timer(("submit-log", number), LOG_PATIENCE_S)
 
     def logged(self, notice_ids: tuple[str, ...]) -> None:
         """Submit events are in the log: answer those who wait for it."""
         for notice_id in notice_ids:
-            number = self._waiting_for.pop(notice_id, None)
-            if number is None or number not in self._unlogged:
-                continue
-            waiting = self._unlogged[number][0]
-            waiting.discard(notice_id)
-            if not waiting:
-                self.answer(number)
+            found = self._unlogged.get(int(notice_id.partition(".")[0]))  # so notices are named
+            if found is not None and notice_id in found[0]:
+                found[0].remove(notice_id)
+                if not found[0]:
+                    self.answer(found[2].cluster_id)
 
     def answer(self, number: int) -> None:
         """Tell the submitter that the jobs are queued (also when the log is late)."""
         found = self._unlogged.pop(number, None)
         if found is not None:
-            for notice_id in found[0]:
-                self._waiting_for.pop(notice_id, None)
             self._context.reply(found[2], found[1])
 
     def finish_spooling(self, message: FinishSpooling, delivery: Delivery) -> None:

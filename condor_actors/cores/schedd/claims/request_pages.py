@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
 
@@ -77,7 +78,7 @@ class RequestPages:
         self._significant[realm] = named
         significant = chain.from_iterable(self._significant.values())
         if displaced := autoclusters.learn(significant, context.queue.jobs()):
-            self._transitions.offer_anew(displaced)
+            self._transitions.offer_anew(deque(displaced))
         page = question.cursor
         listing = self._listing(key, int(page) if page.isdecimal() and len(page) < MOST_DIGITS else 0)
         found: list[ResourceRequest] = []

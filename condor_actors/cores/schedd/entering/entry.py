@@ -10,7 +10,7 @@ out afterwards, again a piece at a time.  A small submission does all this in on
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Entry", "EntryRest", "SUBMISSION_STEPS"]
 
-MAKE, CHECK, STORE, NOTICE = 3, 1, 8, 15
+MAKE, CHECK, STORE, NOTICE = 3, 1, 8, 20
 """What a job costs in each part of its way, in millionths of a second or so."""
-MAKE_BYTES = 40
-"""So many bytes of a job's own text cost one more."""
+MAKE_OWN, MAKE_BYTES, CHECK_OWN = 7, 40, 7
+"""One with a text of its own costs so much more to make, so many bytes of it one more; and so much to check."""
 SLICE = 25_000
 """What one turn may cost."""
 STAGED = 3_000
@@ -92,6 +92,7 @@ class Entry:
         self._spool = pages[-1].spool
         self._rows: list[tuple[int, ClassAd]] = []
         self._telling: dict[bytes, ClassAd] = {}
+        self._is_logged = False
         self.owner = delivery.identity.user
         self.total = sum(len(page.procs) for page in pages)
         self.meter = Meter("the administrator's rules", None, SUBMISSION_STEPS + JOB_STEPS * self.total)
@@ -138,7 +139,7 @@ class Entry:
                 self._telling.setdefault(text, ad)
                 self._rows.append((proc, ad))
                 proc += 1
-                yield MAKE + len(text) // MAKE_BYTES
+                yield MAKE + MAKE_OWN + len(text) // MAKE_BYTES if text else MAKE
         self._pages = ()
 
     def _check(self, common: ClassAd) -> Iterator[int]:
@@ -159,7 +160,7 @@ class Entry:
                 raise Invalid(problem)
             rules.check_requirements(ad)
             self.meter.refuse_when_spent()
-            yield CHECK
+            yield CHECK + CHECK_OWN
         self._telling = {}
 
     def _gather(self, common: ClassAd) -> None:
@@ -183,41 +184,47 @@ class Entry:
         context, queue, rows = self._context, self._context.queue, self._rows
         tally: Tally = Counter()
         is_large = len(rows) > STAGED
+        jobs: deque[Job] = deque()
         found: set[str] = set()
         if is_large:
-            yield from self._store(cluster, tally, notices, found)
+            yield from self._store(cluster, tally, notices, jobs, found)
         else:
-            queue.arrive(cluster, rows, tally)
+            jobs.extend(queue.arrive(cluster, rows, tally))
         queue.show(cluster, tally)
-        jobs = list(cluster.jobs.values())
         context.persist(queue.cluster_row(cluster))
         if is_large:
             context.persist(DropCounters((f"{ENTERING}{self._number}",)))
             notices.release(self._number)
-            transitions.offer_anew(jobs)
         else:
             context.persist(_rows_of(cluster, jobs))
-            found.update(self._notices_of(cluster, jobs, notices))
-            transitions.offer_all(cluster, jobs)
+            found.update(each for each in self._notices_of(cluster, jobs, notices) if each)
+        first_proc, last_proc = jobs[0].proc, jobs[-1].proc
         last = f" and {len(jobs) - 1} more, up to {jobs[-1].name}," if len(jobs) > 1 else ""
         context.out.append(job_note(jobs[0].name, "submitted", f"submitted by {cluster.user}{last}"))
-        if cluster.ad.find("userlog") is None and all(job.ad.own.get("userlog") is None for job in jobs):
-            found.clear()
-        found.discard("")
-        answer(found, self._delivery, Submitted(cluster_id=cluster.number, first_proc=jobs[0].proc,
-                                                last_proc=jobs[-1].proc))
+        if is_large:
+            transitions.offer_anew(jobs)
+        else:
+            self._is_logged = any(job.ad.own.get("userlog") is not None for job in jobs)
+            transitions.offer_all(cluster, jobs)
+        if cluster.ad.find("userlog") is None and not self._is_logged:
+            found = set()
+        answer(found, self._delivery, Submitted(cluster_id=cluster.number, first_proc=first_proc, last_proc=last_proc))
 
-    def _store(self, cluster: Cluster, tally: Tally, notices: JobNotices, found: set[str]) -> Iterator[int]:
+    def _store(self, cluster: Cluster, tally: Tally, notices: JobNotices, jobs: deque[Job],
+               found: set[str]) -> Iterator[int]:
         """Store what nobody sees before the cluster itself is stored."""
         context, rows = self._context, self._rows
-        notices.withhold(self._number)
+        notices.withhold(cluster)
         context.persist(SaveCounter(f"{ENTERING}{self._number}", self._number))
         for first in range(0, len(rows), STORED_AT_ONCE):
             some = context.queue.arrive(cluster, rows[first:first + STORED_AT_ONCE], tally)
             context.persist(_rows_of(cluster, some))
+            jobs.extend(some)
+            self._is_logged |= any(job.ad.own.get("userlog") is not None for job in some)
             yield STORE * len(some)
         for notice_id in self._notices_of(cluster, cluster.jobs.values(), notices):
-            found.add(notice_id)
+            if notice_id:
+                found.add(notice_id)
             yield NOTICE if notice_id else 1
 
     def _notices_of(self, cluster: Cluster, jobs: Iterable[Job], notices: JobNotices) -> Iterator[str]:

@@ -346,11 +346,12 @@ class RunTable:
         starts, self._starts = self._starts, {}
         for owner in {**verdicts, **starts, **notices}:
             first: tuple[tuple[str, str], ...] = tuple(verdicts.get(owner, ()))
-            lines = list(notices.get(owner, ()))
-            begun = [self._order(run) for run in starts.get(owner, ())]
+            begin = starts.get(owner, ())
+            lines = [*notices.get(owner, ()), *self._notices.take_of(owner, {run.job for run in begin})]
+            begun = [self._order(run) for run in begin]
             while first or lines or begun:
                 some = take_some(lines, lambda notice: len(notice.ad))
-                now = take_some(begun, lambda order: len(order.job_ad) + len(order.slot_ad))
+                now = [] if lines else take_some(begun, lambda order: len(order.job_ad) + len(order.slot_ad))
                 self._hosts.tell(owner, HostOrders(verdicts=first, notices=tuple(some), starts=tuple(now)))
                 first = ()
 
@@ -397,7 +398,8 @@ class RunTable:
                         self._hosts.tell(owner, run.stop)
                     elif run.asked is not None and self.asked(job) is not job.status:
                         self._hosts.tell(owner, run.asked)
-        self.give_orders({owner: self._notices.again(owner)})
+        self._notices.send_again(owner)
+        self.give_orders({owner: self._notices.take_of(owner, {run.job for run in mine})})
 
     def orphans(self) -> list[str]:
         """Owners of runs that have no host at all (after a restart)."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -12,8 +15,9 @@ import pytest
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.config.transforms import read_transform
-from condor_actors.cores.schedd import job_notices, job_transitions, submission
+from condor_actors.cores.schedd import change_journal, job_notices, job_transitions, submission
 from condor_actors.cores.schedd.entering import entry
+from condor_actors.cores.schedd.entering.backlog import Backlog
 from condor_actors.cores.schedd.entering.entry import EntryRest
 from condor_actors.cores.schedd.job_notices import RecordEvent
 from condor_actors.cores.schedd.job_transforms import JobTransforms
@@ -204,6 +208,118 @@ def test_events_leave_a_piece_at_a_time_and_each_once(monkeypatch: pytest.Monkey
     assert [each.proc for each in told] == [each.proc for each in written] == [*range(MANY), MANY - 1]
     assert [each.notice_id for each in told[:-1]] == [
         each.notice_id for commit in schedd.commits for each in commit if isinstance(each, SaveNotice)][:MANY]
+
+
+def most_calls(jobs: int) -> tuple[int, int]:
+    """How many functions the turns of a submission call: the busiest, and the one with which it is in the queue."""
+    schedd = Schedd(max_jobs_per_owner=100_000)
+    calls = [0]
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        calls[-1] += event in ("call", "c_call")
+
+    def turns() -> Iterator[None]:
+        schedd.begin(tuple(f'Args = "{proc}"\n'.encode() for proc in range(jobs)), LOG)
+        yield
+        for _ in schedd.go_on():
+            yield
+        for _ in range(2 * jobs // job_notices.MOST_DUE):
+            schedd.turn(TimerFired(key=("offer-anew",)))
+            yield
+            schedd.turn(TimerFired(key=("notices",)))
+            yield
+
+    entered = 0
+    sys.setprofile(count)
+    try:
+        for _ in turns():
+            entered = entered or (len(calls) if schedd.core.context.queue.clusters else 0)
+            calls.append(0)
+    finally:
+        sys.setprofile(None)
+    return max(calls[1:]), calls[entered - 1]  # the first takes a message, which is as long as it is
+
+
+def test_no_turn_does_more_when_there_are_more_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_notices, "MOST_DUE", 100)
+    monkeypatch.setattr(change_journal.ChangeJournal, "note_jobs", lambda journal, jobs: None)  # it keeps so many only
+    few, many = most_calls(2_500), most_calls(6_000)
+    assert many[0] < 1.2 * few[0]
+    assert many[1] < 1.2 * few[1]
+
+
+def notices_of(schedd: Schedd) -> list[Notice]:
+    """What one turn tells."""
+    return [each for some in schedd.core.notices.take_due().values() for each in some]
+
+
+def test_a_host_that_begins_anew_is_told_all_again_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_notices, "MOST_DUE", 100)
+    schedd = Schedd()
+    monkeypatch.setattr(schedd.core.runs, "give_orders", lambda notices: None)
+    schedd.whole(tuple(f"Args = \"{proc}\"\n".encode() for proc in range(MANY)), LOG)
+    notices = schedd.core.notices
+    assert [each.proc for each in notices_of(schedd)] == [*range(100, 200)], "a hundred went with the last turn"
+    notices.send_again("ann")
+    schedd.turn(ActOnJobs(action=JobAction.HOLD, ids=((1, 0),)))  # takes a hundred too
+    job = schedd.core.context.queue.job(1, MANY - 1)
+    assert job is not None
+    assert [each.proc for each in notices.take_of("ann", {job})] == [MANY - 1], "what begins now has no time"
+    assert not notices.take_of("bob", {job})
+    told = []
+    while some := notices_of(schedd):
+        assert len(some) <= 100
+        told += some
+    assert [each.proc for each in told] == [*range(100, MANY - 1), 0]
+    assert [each.maybe_written for each in told] == [True] * (MANY - 101) + [False]
+    assert len(notices.stored) == MANY + 1
+    assert len(notices.written([each.notice_id for each in told], "ann")) == MANY - 100
+    assert notices.owners() == {"ann"}
+
+
+def test_what_is_not_in_the_queue_yet_is_not_told_again() -> None:
+    schedd = Schedd()
+    schedd.begin(tuple(f"Args = \"{proc}\"\n".encode() for proc in range(MANY)), LOG)
+    while not schedd.core.notices.stored:
+        schedd.turn(schedd.rests.pop())
+    schedd.core.notices.send_again("ann")
+    assert notices_of(schedd) == []
+    list(schedd.go_on())
+    schedd.core.notices.send_again("ann")
+    assert len({each.notice_id for each in notices_of(schedd)}) == MANY
+
+
+def test_events_come_from_the_store_in_their_order(tmp_path: Path) -> None:
+    schedd = Schedd()
+    schedd.whole(tuple(f"Args = \"{proc}\"\n".encode() for proc in range(MANY)), LOG)
+    store = QueueStore(tmp_path)
+    for operations in schedd.commits:
+        store.commit(operations)
+    again = ScheddCore(ScheddSettings(name="s", uid_domain="dom"), store.load(), Random(1), 1.0, "v")
+    store.close()
+    again.notices.send_again("ann")
+    assert [each.proc for each in again.notices.take_due()["ann"]] == list(range(MANY))
+
+
+def test_a_job_shares_its_event_and_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_notices, "MOST_DUE", 0)
+    schedd = Schedd()
+    schedd.whole(ad=LOG)
+    job = schedd.core.context.queue.job(1, 7)
+    assert job is not None
+    assert [(each.proc, each.last_proc) for each in schedd.core.notices.take_of("ann", {job})] == [(0, MANY - 1)]
+
+
+def test_a_backlog_keeps_its_order() -> None:
+    backlog: Backlog[int] = Backlog()
+    backlog.add(1)
+    backlog.join(deque([2, 3]))
+    backlog.join(deque())
+    backlog.add(4)
+    backlog.join(deque([5, 6]))
+    assert list(backlog) == [1, 2, 3, 4, 5, 6]
+    assert backlog.take_those(lambda each: each in (3, 5, 6)) == [3, 5, 6]
+    assert (backlog.take(2), bool(backlog), backlog.take(2), bool(backlog)) == ([1, 2], True, [4], False)
 
 
 def test_jobs_alike_share_one_event() -> None:
