@@ -32,6 +32,7 @@ __all__ = ["BUNDLE", "HEAD_BYTES", "command"]
 BUNDLE = f"{__file__.rpartition('/')[0]}/__pycache__/commands.{sys.implementation.cache_tag}.bundle"
 """Where the bundle of this installation is: Python's number for its compiled code, the length of the table of modules
 in four bytes, that table, and the codes."""
+INTERRUPTED = 130
 HEAD_BYTES = len(MAGIC_NUMBER) + 4
 
 
@@ -52,8 +53,11 @@ def command(module: str, function: str) -> int:
     if bundle is not None:
         sys.meta_path.insert(0, bundle)
     sys.meta_path.append(_EveryWay())
-    __import__(module)
-    status: int = getattr(sys.modules[module], function)()
+    try:
+        __import__(module)
+        status: int = getattr(sys.modules[module], function)()
+    except KeyboardInterrupt:  # before there was anything to interrupt
+        status = INTERRUPTED
     if "threading" not in sys.modules:
         _end(status)
     return status

@@ -22,6 +22,7 @@ Control-C             nothing                                                   
 from __future__ import annotations
 
 import atexit
+import errno
 import functools
 import gc
 import os
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
 
 INTERRUPTED = 130
+WRITING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO, errno.EAGAIN, errno.EINVAL})
+"""What can be wrong with a file that is written."""
 NO_TOPICS: Mapping[str, Callable[[], str]] = {}
-
 
 
 class ToolError(Exception):
@@ -197,7 +199,7 @@ def _failed(words: Words, text: str, status: int = 1) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        pass
+        quiet()
     if words.failure != "{text}":
         text = text.removeprefix("Error: ").removeprefix("ERROR: ")
     printable = text.encode(errors="backslashreplace").decode()  # bytes of a file that is no text
@@ -219,11 +221,20 @@ def _refused(error: Exception) -> str:
 
 
 def _where(error: OSError) -> str:
-    return f"{os.fsdecode(error.filename)}: " if error.filename else "standard output: "
+    """Whose failure it was.  Of writing to standard output Python says no name; of other calls it may not either."""
+    if error.filename:
+        return f"{os.fsdecode(error.filename)}: "
+    if error.errno in WRITING:
+        return "standard output: "
+    try:
+        os.getcwd()
+    except OSError:
+        return "the working directory has been removed, or cannot be entered: "
+    return ""
 
 
 def quiet() -> None:
-    """The reader of standard output has gone: what is still held back for it is dropped."""
+    """Nobody takes what standard output still holds back: it is dropped."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -48,6 +48,10 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         quiet()
         return 1
+    except OSError as error:
+        quiet()
+        print(f"Error: standard output: {error.strerror}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return INTERRUPTED
 
