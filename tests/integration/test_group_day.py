@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
+from typing import BinaryIO
 
 import attrs
 import pytest
@@ -79,16 +80,21 @@ def files(folder: Path, size: Size) -> bytes:
         source = root_folder(scratch / "root")
         for name in ("md5sum", "cut"):
             (source / "bin" / name).symlink_to("busybox")
-        (source / "tools").write_bytes(Random(1).randbytes(size.image_mib * MIB))
+        with (source / "tools").open("wb") as tools:
+            fill(tools, size.image_mib * MIB, Random(1))
         docker_archive(source, folder / "image.tar")
     random = Random(2)
     head = random.randbytes(size.readers * SLICE)
     with (folder / "reference").open("wb") as reference:
         reference.write(head)
-        left = size.reference_mib * MIB - len(head)
-        while left > 0:
-            left -= reference.write(random.randbytes(min(left, 16 * MIB)))
+        fill(reference, size.reference_mib * MIB - len(head), random)
     return head
+
+
+def fill(file: BinaryIO, left: int, random: Random) -> None:
+    """Write so many random bytes, in pieces: Python makes fewer than 2**28 at once."""
+    while left > 0:
+        left -= file.write(random.randbytes(min(left, 16 * MIB)))
 
 
 def kinds(head: bytes) -> Mapping[str, Kind]:

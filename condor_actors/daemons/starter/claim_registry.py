@@ -268,9 +268,9 @@ class StarterHost(Actor):
 
     def _make_group(self, claim: ActiveClaim) -> JobCgroup | None:
         edges = self.edges
-        if edges.cgroups is None:
+        group = edges.group_of(claim.slot_name)
+        if group is None:
             return None
-        group = edges.cgroups.group(claim.slot_name.partition("@")[0])
         limit = claim.memory_mib if edges.settings.memory_policy == "hard" and claim.memory_mib else None
         group.limit(cpus=claim.cpus, memory_mib=limit, processes=edges.settings.run.max_processes)
         return group
@@ -292,8 +292,7 @@ class StarterHost(Actor):
     def _shut(self, claim: ActiveClaim) -> None:
         """Nothing of the claim runs any more."""
         if claim.cgroup is not None:
-            claim.cgroup.kill()
-            claim.cgroup.remove()
+            self.edges.dying_groups.drop(claim.cgroup)
         self.claims.pop(claim.claim_id, None)
         self._dirty.discard(claim.claim_id)
         self.context.tell(self.edges.startd, ClaimActivity(claim_id=claim.claim_id, activity="closed",

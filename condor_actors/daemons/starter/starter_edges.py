@@ -30,7 +30,7 @@ from condor_actors.daemons.starter.disk_watch import DiskWatch
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.machine.containers.image_store import ImageStore
 from condor_actors.machine.containers.probe import containers_work
-from condor_actors.machine.run.cgroups import Cgroups
+from condor_actors.machine.run.cgroups import Cgroups, DyingGroups, JobCgroup
 from condor_actors.machine.run.confinement import NAMESPACES, reachable
 from condor_actors.machine.run.launch import Launcher, LaunchPlan
 from condor_actors.machine.run.plugin_query import PluginQuery
@@ -164,7 +164,7 @@ class StarterEdges:
         chirp: where jobs reach their starters.
         disk: watches what runs write below EXECUTE.
         plugins: what transfers files by other URLs than those of http and https.
-        leaving: directories that are being removed.
+        leaving: directories that are being removed; dying_groups: control groups likewise.
         at_rest: called when the last run is gone, while the process ends; None: it does not.
         tell_span: takes the spans of jobs' traces; None: there are none.
         run_over: hears of the end of each run, from its starter.
@@ -196,6 +196,8 @@ class StarterEdges:
     plugins: PluginQuery = attrs.field(default=attrs.Factory(lambda self: PluginQuery(self.log, self.in_thread),
                                                              takes_self=True))
     leaving: dict[str, Deferred[None]] = attrs.field(factory=dict)
+    dying_groups: DyingGroups = attrs.field(default=attrs.Factory(lambda self: DyingGroups(self.reactor),
+                                                                  takes_self=True))
     at_rest: Callable[[], None] | None = None
     tell_span: TellSpan | None = None
     run_over: Callable[[Any], None] = _unrecorded
@@ -214,13 +216,17 @@ class StarterEdges:
         """Remove what an earlier host of this EXECUTE has left: processes, groups, directories."""
         if self.cgroups is not None:
             for name in self.cgroups.names():
-                group = self.cgroups.group(name)
-                group.kill()
-                group.remove()
+                self.dying_groups.drop(self.cgroups.group(name))
         else:
             self.host.kill_marked(f"{self.root.path}:")
         for path in self.root.leftovers():
             self.host.remove_tree(path)
+
+    def group_of(self, slot_name: str) -> JobCgroup | None:
+        """The control group of a slot, for its next claim; None: none are used."""
+        if self.cgroups is None:
+            return None
+        return self.dying_groups.spared(self.cgroups.group(slot_name.partition("@")[0]))
 
     def sweep_directories(self) -> None:
         """Remove directories that no run uses."""

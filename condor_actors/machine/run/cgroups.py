@@ -18,10 +18,11 @@ from functools import cached_property
 from pathlib import Path
 
 import attrs
+from twisted.internet.interfaces import IReactorTime
 
 from condor_actors.machine.privilege.helper import send_signal
 
-__all__ = ["CgroupUsage", "Cgroups", "JobCgroup"]
+__all__ = ["CgroupUsage", "Cgroups", "DyingGroups", "JobCgroup"]
 
 ROOT = Path("/sys/fs/cgroup")
 V1 = ("freezer", "memory", "cpu", "cpuacct", "pids", "blkio")
@@ -32,6 +33,7 @@ DELEGATED = ("cgroup.procs", "tasks", "cgroup.threads", "cgroup.subtree_control"
 """The files of a group that belong to the user who may divide it; Source: cgroups(7), "Delegation"."""
 
 NORMAL_IO_WEIGHT = 100
+DROP_AGAIN_S = 0.25
 SHORT_BYTES = 2048
 """The kernel fills a page as far as whole lines go: what is shorter than half of one is the end of a control file."""
 
@@ -353,9 +355,10 @@ class JobCgroup:
         state = self._file("freezer", "freezer.state", "cgroup.freeze")
         self._may_be_frozen = not _write(state, "0" if self.version == 2 else "THAWED")
 
-    def kill(self) -> int:
+    def kill(self, *, everywhere: bool = False) -> int:
         """Kill them all; returns how many there were (0: none is left).
 
+        ``everywhere``: also what is in one of the hierarchies only, for it was about to join or to leave.
         A frozen process dies when it is thawed, so that is done after the signals; and also when there is none, if the
         group was frozen: one that joins it would stay frozen forever.
         """
@@ -363,6 +366,9 @@ class JobCgroup:
             self.thaw()
             return len(self.pids())
         pids = self.pids()
+        if everywhere:
+            pids = sorted({int(word) for directory in self._directories.values()
+                           for word in _read(f"{directory}/cgroup.procs").split()})
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 send_signal(pid, signal.SIGKILL)
@@ -381,6 +387,42 @@ class JobCgroup:
             except OSError:
                 gone = False
         return gone
+
+
+class DyingGroups:
+    """Groups that are to go: what is in them is killed, and they are removed when it is gone, which takes a moment.
+
+    Args:
+        clock: its timers.
+    """
+
+    def __init__(self, clock: IReactorTime) -> None:
+        self._clock = clock
+        self._groups: dict[tuple[str, ...], JobCgroup] = {}
+        self._is_waiting = False
+
+    def drop(self, group: JobCgroup) -> None:
+        """Have one gone, soon."""
+        self._groups[tuple(group.directories)] = group
+        self._drop_all()
+
+    def spared(self, group: JobCgroup) -> JobCgroup:
+        """This one, which is to stay now."""
+        self._groups.pop(tuple(group.directories), None)
+        return group
+
+    def _drop_all(self) -> None:
+        for key, group in tuple(self._groups.items()):
+            group.kill(everywhere=True)
+            if group.remove():
+                del self._groups[key]
+        if self._groups and not self._is_waiting:
+            self._is_waiting = True
+            self._clock.callLater(DROP_AGAIN_S, self._again)
+
+    def _again(self) -> None:
+        self._is_waiting = False
+        self._drop_all()
 
 
 def _all_idle(directory: str) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+from twisted.internet.task import Clock
 
-from condor_actors.machine.run.cgroups import JobCgroup
+from condor_actors.machine.run.cgroups import DROP_AGAIN_S, DyingGroups, JobCgroup
 
 
 @pytest.mark.parametrize(("version", "hierarchy", "file", "stands", "goes"), [
@@ -72,3 +74,46 @@ def test_a_program_that_reads_and_writes_files_uses_little_memory(tmp_path: Path
         assert (group.peak_memory_kib() or 0) < 24 << 10
     finally:
         place.rmdir()
+
+
+class Group(JobCgroup):
+    """A group whose processes take some looks to end."""
+
+    def __init__(self, name: str, looks: int) -> None:
+        super().__init__(2, {"": f"/none/{name}"}, lambda idle: "")
+        self.looks, self.kills = looks, 0
+
+    def kill(self, *, everywhere: bool = False) -> int:
+        self.kills += everywhere
+        return self.looks
+
+    def remove(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+def test_a_group_is_removed_when_what_was_killed_has_ended() -> None:
+    clock = Clock()
+    dying = DyingGroups(clock)
+    quick, slow, again = Group("quick", 0), Group("slow", 3), Group("again", 5)
+    for group in (quick, slow, again):
+        dying.drop(group)
+    assert (quick.looks, len(clock.getDelayedCalls())) == (-1, 1)
+    assert dying.spared(again) is again
+    before = again.kills
+    for _ in range(9):
+        clock.advance(DROP_AGAIN_S)
+    assert (slow.looks, again.kills, clock.getDelayedCalls()) == (-1, before, [])
+    assert slow.kills >= 3, "a process that joined after the first signal is killed, too"
+
+
+def test_what_is_in_one_hierarchy_only_is_killed_too(tmp_path: Path) -> None:
+    child = subprocess.Popen(["sleep", "600"])
+    for name in ("freezer", "memory"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "freezer" / "cgroup.procs").touch()
+    (tmp_path / "memory" / "cgroup.procs").write_text(f"{child.pid}\n")
+    group = JobCgroup(1, {name: str(tmp_path / name) for name in ("freezer", "memory")}, lambda idle: "")
+    assert group.kill() == 0
+    assert group.kill(everywhere=True) == 1
+    assert child.wait() == -signal.SIGKILL
