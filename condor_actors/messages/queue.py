@@ -28,7 +28,8 @@ class QueryJobs:
             * ``history``, ``epochs`` (of every run that has ended), ``transfers`` (how their files travelled),
               ``daemon`` (the schedd's own ads): the newest first
             * ``totals``: what the jobs of the history came to (Jobs, JobStarts, WallClockSeconds, CoreSeconds,
-              CpuSeconds), an ad for each group; ``projection`` says by what they are grouped, out of `TOTALS_BY`
+              CpuSeconds), an ad for each group; ``projection`` says by what they are grouped, any attributes or
+              those of `TOTALS_BY`; a group of others than these may come on several pages and is to be added up
             * to a startd ``startd``, of every run that has ended on its machine: the newest first
             * ``autoclusters``: ads with the significant attributes of the jobs asked for, AutoClusterId, JobCount and
               JobIds, one for each autocluster; ``constraint`` is then one on these ads
@@ -59,7 +60,14 @@ class QueryJobs:
 @message
 @records.frozen(kw_only=True)
 class JobsPage:
-    """Answer to :class:`QueryJobs`: flat ads (cluster and proc merged); ``cursor`` empty on the last page."""
+    """Answer to :class:`QueryJobs`: flat ads (cluster and proc merged); ``cursor`` empty on the last page.
+
+    Attributes:
+        looked: of totals by any attribute, how many jobs this page is about.
+        scanned: how many of them were looked at one by one.
+        left: how many are left for other pages.
+        reason: why they were.
+    """
 
     KIND: ClassVar[str] = "condor.queue.JobsPage"
     VERSION: ClassVar[int] = 1
@@ -67,6 +75,10 @@ class JobsPage:
 
     ads: tuple[bytes, ...]
     cursor: str = ""
+    looked: int = 0
+    scanned: int = 0
+    left: int = 0
+    reason: str = ""
 
 
 @message

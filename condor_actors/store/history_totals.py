@@ -11,12 +11,13 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from condor_actors.messages.codes import JobStatus
 from condor_actors.patterns import late
 from condor_actors.records import NamedTuple
 
-__all__ = ["KEPT_DAYS", "DayTotal", "add", "day_of", "days", "forget_old", "left_to_sum", "sum_older"]
+__all__ = ["KEPT_DAYS", "DayTotal", "add", "day_of", "days", "facts", "forget_old", "left_to_sum", "sum_older"]
 
 KEPT_DAYS = 3_660
 """For how long a day is remembered: ten years."""
@@ -55,7 +56,7 @@ def add(connection: sqlite3.Connection, ended: Iterable[tuple[str, float, bytes,
     """Take jobs into the totals: owner, when each ended, the ad of its cluster, and its own."""
     sums: dict[tuple[int, str, str], list[float]] = {}
     for owner, ended_s, cluster_ad, ad in ended:
-        outcome, *numbers = _facts(cluster_ad, ad)
+        outcome, *numbers = facts(cluster_ad, ad)
         row = sums.setdefault((day_of(ended_s), owner, str(outcome)), [0, 0, 0.0, 0.0, 0.0])
         for place, number in enumerate((1.0, *numbers)):
             row[place] += float(number)
@@ -67,9 +68,9 @@ def add(connection: sqlite3.Connection, ended: Iterable[tuple[str, float, bytes,
         [(*key, int(jobs), int(starts), *others) for key, (jobs, starts, *others) in sums.items()])
 
 
-def _facts(cluster_ad: bytes, ad: bytes) -> tuple[str | float, ...]:
+def facts(cluster_ad: bytes, ad: bytes) -> tuple[str | float, ...]:
     """Outcome, starts, seconds of the machine, of its cores, and of the processor."""
-    found = {**dict(_NUMBERS.findall(cluster_ad)), **dict(_NUMBERS.findall(ad))}
+    found = {**_numbers_of_cluster(cluster_ad), **dict(_NUMBERS.findall(ad))}
 
     def number(name: bytes) -> float:
         try:
@@ -83,6 +84,11 @@ def _facts(cluster_ad: bytes, ad: bytes) -> tuple[str | float, ...]:
     outcome = ("removed" if number(b"JobStatus") != JobStatus.COMPLETED else "completed" if is_well else "failed")
     return (outcome, number(b"NumJobStarts"), wall_s, wall_s * cores,
             number(b"RemoteUserCpu") + number(b"RemoteSysCpu"))
+
+
+@lru_cache(64)
+def _numbers_of_cluster(ad: bytes) -> dict[bytes, bytes]:
+    return dict(_NUMBERS.findall(ad))
 
 
 def sum_older(connection: sqlite3.Connection, most: int) -> int:

@@ -89,6 +89,16 @@ class HistoryReader(Protocol):
         """Close it."""
 
 
+class LongHistory(HistoryReader, Protocol):
+    """The history of jobs, whose entries are numbered one after another."""
+
+    def span(self) -> tuple[int, int]:
+        """The first and the last entry, as of now and until the end; (1, 0): there is none."""
+
+    def piece(self, first: int, last: int) -> Iterator[HistoryRow]:
+        """Entries from one to another, newest first."""
+
+
 class QueueStore(Store):
     """The real one; ``commit`` is what :class:`~condor_actors.actors.ActorSystem` calls.
 
@@ -177,7 +187,7 @@ class QueueStore(Store):
             return None
         return SaveItems(row[0], row[1], row[2], bool(row[3]), row[4])
 
-    def history(self) -> HistoryReader:
+    def history(self) -> LongHistory:
         """A reader for another thread.
 
         Raises:
@@ -186,6 +196,16 @@ class QueueStore(Store):
         if self.problem:
             raise StoreUnavailable(self.problem)
         return _SqliteHistory(self.database.reader())
+
+    def history_span(self) -> tuple[int, int]:
+        """The first and the last entry of the history; (1, 0): there is none.
+
+        Raises:
+            StoreUnavailable: the file is not open.
+        """
+        if self.problem:
+            raise StoreUnavailable(self.problem)
+        return span_of_history(self.database.connection)
 
     def trim_history(self, keep: int, most: int = TRIMMED_AT_ONCE) -> int:
         """Forget the oldest of what is more than ``keep`` jobs of the history, at most ``most``; returns how many
@@ -204,7 +224,6 @@ class QueueStore(Store):
             if len(old) < most:
                 history_totals.forget_old(connection, time.time())
             return len(old)
-
 
     def sum_history(self, most: int = TRIMMED_AT_ONCE) -> int:
         """Take jobs of an older version's history into its totals, at most ``most``; returns how many it were."""
@@ -252,6 +271,16 @@ class _SqliteHistory:
         for row in self._connection.execute(query, values):
             yield HistoryRow(*row)
 
+    def span(self) -> tuple[int, int]:
+        """As the protocol says."""
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN")
+        return span_of_history(self._connection)
+
+    def piece(self, first: int, last: int) -> Iterator[HistoryRow]:
+        """As the protocol says."""
+        return piece_of_history(self._connection, first, last)
+
     def totals(self) -> Sequence[DayTotal]:
         """As the protocol says."""
         left = history_totals.left_to_sum(self._connection)
@@ -263,6 +292,22 @@ class _SqliteHistory:
     def close(self) -> None:
         """Close it."""
         self._connection.close()
+
+
+def span_of_history(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The first and the last entry of the history; (1, 0): there is none."""
+    # one by one: SQLite finds each at its end, and both together by a look at all
+    ends = [connection.execute(f"SELECT {which}(entry) FROM history").fetchone()[0] for which in ("min", "max")]
+    return (ends[0], ends[1]) if ends[1] is not None else (1, 0)
+
+
+def piece_of_history(connection: sqlite3.Connection, first: int, last: int) -> Iterator[HistoryRow]:
+    """Entries of the history from one to another, newest first."""
+    for row in connection.execute(
+            "SELECT h.entry, h.cluster, h.proc, h.owner, h.ended_s, c.ad, h.ad FROM history h JOIN history_clusters c"
+            " ON c.cluster = h.cluster AND c.version = h.version WHERE h.entry BETWEEN ? AND ?"
+            " ORDER BY h.entry DESC", (first, min(last, INT64))):
+        yield HistoryRow(*row)
 
 
 _Writer = Callable[[sqlite3.Connection, Sequence[Any]], None]

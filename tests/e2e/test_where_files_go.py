@@ -275,9 +275,15 @@ def test_what_all_jobs_came_to(pool: PersonalPool) -> None:
         "completed": 1, "failed": 2}
     *_, last = pool.run("condor_history", "-totals:day,owner").splitlines()
     assert last.split()[:2] == ["All", str(sum(after.values()))]
-    refused = pool.tool("condor_history", "-totals", "-constraint", "ExitCode == 1")
-    assert refused.returncode == 1
-    assert "totals know of Owner, Outcome, Day, Month, Year, not of exitcode" in refused.stderr
+    words = ("-constraint", f"ClusterId == {cluster}")
+    assert pool.run("condor_history", "-totals:exitcode,Outcome", *words, "-af", "exitcode", "Outcome", "Jobs") == (
+        "0 completed 1\n1 failed 1\n2 failed 1\n")
+    heading, line, _, last = pool.run("condor_history", "-totals:NoSuchThing", *words).splitlines()
+    assert heading.split() == ["NOSUCHTHING", "JOBS", "STARTS", "HOURS", "CORE_HOURS", "CPU_HOURS"]
+    assert line.split()[:2] == ["undefined", "3"]
+    assert last.split()[:2] == ["All", "3"]
+    refused = pool.tool("condor_history", "-totals:a-b")
+    assert (refused.returncode, refused.stderr) == (1, "Error: -totals:a-b: a-b is no attribute\n")
 
 
 def test_a_schedd_records_its_own_ad(pool: PersonalPool) -> None:

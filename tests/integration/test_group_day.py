@@ -205,6 +205,7 @@ def test_a_short_day(wire: Wire) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_two_hundred_jobs_with_four_gigabytes(wire: Wire) -> None:
     if shutil.disk_usage(wire.folder).free < 40 << 30:
         pytest.skip("needs 40 GB")

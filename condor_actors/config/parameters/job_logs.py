@@ -22,6 +22,9 @@ ROWS = (
     ),
     integer("MAX_HISTORY_JOBS", 1000000, "How many jobs that left the queue the database in SPOOL keeps.", low=0,
             unit="jobs", read_by=SCHEDD),
+    integer("HISTORY_COLUMNS_PERCENT", 25, "How much the files in SPOOL/history.columns, from which condor_history"
+            " -totals answers, may take of what the jobs in the database take; 0: there are none.", low=0, high=400,
+            unit="percent", read_by=SCHEDD),
     boolean("ENABLE_HISTORY_ROTATION", True, "Whether the text history is put aside when it has grown."),
     size("MAX_HISTORY_LOG", "20 MB", "The size at which the text history is put aside."),
     integer("MAX_HISTORY_ROTATIONS", 2, "How many text histories that were put aside are kept.", low=1,

@@ -279,6 +279,10 @@ class JobSight:
         hidden = frozenset() if self.sees_all_of(owner) else _hidden(ad.own, self._private)
         return _without(ad, hidden) if hidden else ad
 
+    def hides_any(self, names: Iterable[str]) -> bool:
+        """Whether one of these attributes, in small letters, is hidden where the asker does not see all."""
+        return bool(_hidden(names, self._private))
+
     def cluster(self, cluster: Cluster) -> ClassAd:
         """What the asker sees of what all jobs of a cluster have."""
         return cluster.ad if self.sees_all_of(cluster.owner) else self._cluster(cluster)

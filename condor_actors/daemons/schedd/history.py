@@ -16,10 +16,12 @@ from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_query import JobPage
 from condor_actors.daemons.schedd.history_filter import NeededLines
+from condor_actors.daemons.schedd.history_groups import groups_page, is_by_attributes
 from condor_actors.daemons.schedd.history_totals import totals_page
 from condor_actors.messages.queue import JobsPage, QueryJobs
 from condor_actors.numerals import job_numbers, numeral
-from condor_actors.store.queue_store import HistoryReader, HistoryRow
+from condor_actors.store.history_columns import HistoryColumns
+from condor_actors.store.queue_store import HistoryReader, HistoryRow, LongHistory
 
 __all__ = ["HistoryQuestions", "history_page"]
 
@@ -35,11 +37,14 @@ class HistoryQuestions:
         reader: opens the connection.
         defer: runs a function beside the reactor; tests run it at once.
         files: opens the records that are in files, by source.
+        columns: of the history; None: there are none.
     """
 
-    def __init__(self, reader: Callable[[], HistoryReader], defer: Defer = deferToThread,
-                 files: Mapping[str, Callable[[], HistoryReader]] | None = None) -> None:
+    def __init__(self, reader: Callable[[], LongHistory], defer: Defer = deferToThread,
+                 files: Mapping[str, Callable[[], HistoryReader]] | None = None,
+                 columns: HistoryColumns | None = None) -> None:
         self._open = reader
+        self._columns = columns
         self._files = files or {}
         self._defer = defer
 
@@ -51,6 +56,13 @@ class HistoryQuestions:
         return self._defer(self._page, question, sight)
 
     def _page(self, question: QueryJobs, sight: JobSight) -> JobsPage:
+        reader: HistoryReader
+        if question.source == "totals" and is_by_attributes(question):
+            reader = groups = self._open()
+            try:
+                return groups_page(groups, self._columns, question, sight)
+            finally:
+                reader.close()
         reader = self._files.get(question.source, self._open)()
         try:
             if question.source == "totals":

@@ -15,7 +15,7 @@ from condor_actors.classads import ERROR, UNDEFINED, ClassAd, Expr
 from condor_actors.classads.language.expressions import Call, RecordExpr
 from condor_actors.classads.language.references import references
 
-__all__ = ["NeededLines"]
+__all__ = ["WHOLE", "NeededLines", "is_plain"]
 
 PLAIN = frozenset({
     "abs", "bool", "ceiling", "floor", "formattime", "ifthenelse", "int", "isboolean", "iserror", "isinteger", "isreal",
@@ -45,7 +45,7 @@ class NeededLines:
         expressions = tuple(expressions)
         self._evaluated: frozenset[str] = frozenset().union(*(references(each)[0] for each in expressions))
         self._names = self._evaluated | {name.lower() for name in projection}
-        self.is_all = not (all(_is_plain(each) for each in expressions) and not self._evaluated & WHOLE
+        self.is_all = not (all(is_plain(each) for each in expressions) and not self._evaluated & WHOLE
                            and all(map(_IDENTIFIER.fullmatch, self._names)))
         self._is_needed: dict[bytes, bool] = {}
         self._shared: tuple[bytes, bytes] = (b"", b"")
@@ -81,7 +81,7 @@ class NeededLines:
         return b"\n".join(lines)
 
 
-def _is_plain(expression: Expr) -> bool:
+def is_plain(expression: Expr) -> bool:
     waiting = [expression]
     while waiting:
         node = waiting.pop()

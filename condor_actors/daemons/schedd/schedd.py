@@ -25,6 +25,7 @@ from condor_actors.cores.schedd.schedd_core import Finish, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.measures import Measure, jobs_by_owner
+from condor_actors.daemons.schedd.columns_maker import ColumnsMaker
 from condor_actors.daemons.schedd.epochs import DAEMON, EPOCH, daemon_file, daemon_settings, epoch_file, epoch_settings
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.job_accounts import JobAccounts, job_accounts
@@ -40,6 +41,7 @@ from condor_actors.machine.time_zone import local_zone
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address
 from condor_actors.messages.shadow_host import TRANSFER_KINDS
+from condor_actors.store.history_columns import FOLDER, HistoryColumns
 from condor_actors.store.queue_store import QueueStore
 from condor_actors.store.record_file import RecordReader
 
@@ -129,6 +131,8 @@ class ScheddDaemon:
         self._edges.records.settings = record_settings(config)
         self._edges.records.epochs.settings = epoch_settings(config)
         self._edges.records.daemon.settings = daemon_settings(config)
+        if self._edges.columns is not None:
+            self._edges.columns.percent = config.integer("HISTORY_COLUMNS_PERCENT")
         self.system.tell(Address("", "schedd"), NewSettings(settings))
         self._site.reconfigure(site)
 
@@ -187,10 +191,12 @@ def make_daemon(config: Config, world: World) -> Daemon:
                     questions.run, removals.run),
         history=HistoryQuestions(store.history, files={
             "epochs": lambda: runs(EPOCH), "transfers": lambda: runs(*TRANSFER_KINDS),
-            "daemon": lambda: RecordReader(daemon.settings.path, (DAEMON,))}),
+            "daemon": lambda: RecordReader(daemon.settings.path, (DAEMON,))}, columns=HistoryColumns(spool / FOLDER)),
         reidentify=getattr(world.post, "reidentify", lambda node, name, uid: None),
         uid=world.uid, accounts=accounts,
         records=Records(record_settings(config), world.wall_clock, epochs, daemon), raw_clock=time.time,
         in_worker=starts.run if world.processes is None else at_once, tell_span=world.tell_span,
+        columns=ColumnsMaker(spool, config.integer("HISTORY_COLUMNS_PERCENT"), world.log)
+        if world.processes is None and world.stores is None else None,
     )
     return ScheddDaemon(settings, world, edges, config)

@@ -51,6 +51,7 @@ __all__ = ["NewSettings", "ScheddActor"]
 
 HISTORY_TRIM_S = 3600.0
 FIRST_TRIM_S = 10.0
+COLUMNS_LOOK_S = 60.0
 TRIM_GAP_S = 0.1
 """Between two pieces of the history that are forgotten."""
 FROM_FILES = ("history", "totals", "epochs", "transfers", "daemon")
@@ -119,6 +120,8 @@ class ScheddActor(CoreActor):
     def _begin(self) -> None:
         self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
         self.context.set_timer(("trim-history",), FIRST_TRIM_S)
+        if self._edges.columns is not None:
+            self.context.set_timer(("history-columns",), FIRST_TRIM_S)
         self._check_clock()
         if self._edges.records.daemon.settings.path:
             self._record_ad()
@@ -170,6 +173,9 @@ class ScheddActor(CoreActor):
         if isinstance(message, TimerFired) and message.key == ("trim-history",):
             self._trim_history()
             return
+        if isinstance(message, TimerFired) and message.key == ("history-columns",):
+            self._look_at_columns()
+            return
         if isinstance(message, ReserveCluster):
             problem = self._cannot_serve(delivery.identity)
             if problem:
@@ -202,6 +208,13 @@ class ScheddActor(CoreActor):
             done = (self._edges.store.sum_history()
                     or self._edges.store.trim_history(self.core.context.settings.history_limit))
         self.context.set_timer(("trim-history",), TRIM_GAP_S if done else HISTORY_TRIM_S)
+
+    def _look_at_columns(self) -> None:
+        """Have columns made of what the history has got meanwhile."""
+        if self._edges.columns is not None:
+            with contextlib.suppress(StoreUnavailable):
+                self._edges.columns.look(*self._edges.store.history_span())
+            self.context.set_timer(("history-columns",), COLUMNS_LOOK_S)
 
     def stopped(self) -> None:
         """The last turn: take no more claims, give back what is idle."""

@@ -11,6 +11,7 @@ import attrs
 from condor_actors.actors import World
 from condor_actors.actors.workers import InWorker, at_once
 from condor_actors.cores.trace_spans import TellSpan
+from condor_actors.daemons.schedd.columns_maker import ColumnsMaker
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.job_accounts import JobAccounts
 from condor_actors.daemons.schedd.records import Records
@@ -40,6 +41,7 @@ class ScheddEdges:
         records: the event log of all jobs, histories as text.
         raw_clock: the wall clock as it is set, by which certificates are judged; None: nobody sets it.
         in_worker: runs what starts processes and asks for users.
+        columns: has columns of the history made; None: there are none.
         tell_span: takes the spans of jobs' traces; None: there are none.
     """
 
@@ -54,6 +56,7 @@ class ScheddEdges:
     records: Records = attrs.field(factory=Records)
     raw_clock: Callable[[], float] | None = None
     in_worker: InWorker = at_once
+    columns: ColumnsMaker | None = None
     tell_span: TellSpan | None = None
 
 

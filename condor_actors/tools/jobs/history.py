@@ -19,6 +19,7 @@ from condor_actors.tools.lib.contact import load, schedd
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import parse_id, take_operand
 from condor_actors.tools.printing import ad_output
+from condor_actors.tools.printing.history_totals import Progress, added_up, totals_table
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from condor_actors.config import Config
 
 OF_A_JOB = late(r"job\.runs\.(\d{1,10})\.(\d{1,10})\.ads")
+NAME = late(r"[A-Za-z_][A-Za-z0-9_]*")
 ROTATED = late(r"\.\d{8}T\d{6}")
 TRANSFERS = {"I": "INPUT", "O": "OUTPUT", "C": "CHECKPOINT"}
 EXTRACTED = 100_000
@@ -130,24 +132,23 @@ def _understand(given: Sequence[Given]) -> Question:
 
 
 def _groups(words: str) -> tuple[str, ...]:
-    """By what ``-totals:owner,month`` adds up."""
+    """By what ``-totals:owner,ProjectName`` adds up; names that all totals have are spelled as these spell them."""
     from condor_actors.messages.queue import TOTALS_BY
 
     known = {name.lower(): name for name in TOTALS_BY}
-    wanted = [word.lower() for word in words.split(",") if word] or ["owner"]
+    wanted = [known.get(word.lower(), word) for word in words.split(",") if word] or ["Owner"]
     for word in wanted:
-        if word not in known:
-            raise ToolError(f"Error: -totals:{words} knows {', '.join(sorted(known))}, not {word}")
-    return tuple(dict.fromkeys(known[word] for word in wanted))
+        if not NAME.fullmatch(word):
+            raise ToolError(f"Error: -totals:{words}: {word} is no attribute")
+    return tuple({word.lower(): word for word in wanted}.values())
 
 
 def _check_totals(question: Question) -> None:
     if question.ids or question.since or question.scan_limit or question.extract or question.parquet or (
             question.file or question.search or question.userlog or question.is_of_folder):
-        raise ToolError("Error: -totals are of all jobs of owners and dates; choose by an owner or by -constraint with "
-                        "Owner, Outcome, Day, Month and Year (-constraint 'Day >= \"2026-11-01\"'), and leave out "
-                        "jobs, -since, -completedsince, -scanlimit, -extract, -parquet, -file, -search, -directory and "
-                        "-userlog")
+        raise ToolError("Error: -totals are of all jobs that an owner or -constraint chooses "
+                        "(-constraint 'Day >= \"2026-11-01\"'); leave out jobs, -since, -completedsince, -scanlimit, "
+                        "-extract, -parquet, -file, -search, -directory and -userlog")
 
 
 def _take_type(question: Question, value: str) -> None:
@@ -220,7 +221,8 @@ def _print_found(question: Question, asked: Callable[[_Wanted], Iterator[ClassAd
         looked_at = Question(source=question.source, limit=0 if question.is_forwards else question.scan_limit)
         return _print(question, _chosen(question, list(asked(_Wanted(looked_at)))[::-1]))
     if question.source == "totals":
-        return _print(question, iter(list(asked(_Wanted(question, question.by)))[:: -1 if question.is_forwards else 1]))
+        groups = added_up(question.by, asked(_Wanted(question, question.by)))
+        return _print(question, iter(groups[:: -1 if question.is_forwards else 1][: question.limit or None]))
     is_evaluated = bool(question.parquet) or (
         question.form == "row" and not question.row().is_raw)  # it may need any other attribute
     names = () if is_evaluated or question.extract else tuple(question.names() or ())
@@ -269,7 +271,8 @@ def _asked(ask: Callable[[Any], Any], wanted: _Wanted) -> Iterator[ClassAd]:
     from condor_actors.messages.queue import QueryJobs
 
     question = wanted.question
-    limit, cursor = 0 if question.is_forwards else question.limit, ""
+    limit, cursor = 0 if question.is_forwards or question.source == "totals" else question.limit, ""
+    progress = Progress()
     while True:
         page = ask(
             QueryJobs(
@@ -279,6 +282,7 @@ def _asked(ask: Callable[[Any], Any], wanted: _Wanted) -> Iterator[ClassAd]:
         )  # fmt: skip
         for text in page.ads:
             yield ClassAd.from_bytes(text)
+        progress.tell(page)
         cursor = page.cursor
         if not cursor:
             return
@@ -336,7 +340,7 @@ def _print(question: Question, ads: Iterator[ClassAd]) -> int:
         return ad_output.write(ad_output.understood(lambda: list(PrintTable.read(question.table_file).rows(ads))))
     rows = question.rows(ads, when_empty="[\n]\n")
     if question.source == "totals":
-        return ad_output.write(_totals(question.by, ads) if rows is None else rows)
+        return ad_output.write(totals_table(question.by, ads) if rows is None else rows)
     table = {"transfers": _transfers, "daemon": _daemons}.get(question.source, _table)
     return ad_output.write(table(ads, question.width) if rows is None else rows)
 
@@ -378,27 +382,6 @@ def _transfers(ads: Iterator[ClassAd], width: int) -> Iterator[str]:
                 f"{elapsed(ended_s - began_s):>12} {ad.get_int('TransferFileCount'):>6} "
                 f"{ad.get_int('TransferTotalBytes'):>13} {done} {ad.get_str('RemoteHost')}")
         yield line[:width].rstrip() + "\n"
-
-
-def _totals(by: tuple[str, ...], ads: Iterator[ClassAd]) -> Iterator[str]:
-    """The groups, and below them the sum of all."""
-    found = list(ads)
-    widths = [max([len(name), *(len(ad.get_str(name)) for ad in found)]) for name in by]
-
-    def line(keys: Sequence[str], *columns: str) -> str:
-        left = " ".join(f"{key:<{width}}" for key, width in zip(keys, widths, strict=True))
-        return left + "".join(f"{column:>13}" for column in columns) + "\n"
-
-    def numbers(ads: Sequence[ClassAd]) -> list[str]:
-        hours = (sum(ad.get_float(name) for ad in ads) / 3600
-                 for name in ("WallClockSeconds", "CoreSeconds", "CpuSeconds"))
-        return [str(sum(ad.get_int(name) for ad in ads)) for name in ("Jobs", "JobStarts")] + [
-            f"{each:.1f}" for each in hours]
-
-    yield line([name.upper() for name in by], "JOBS", "STARTS", "HOURS", "CORE_HOURS", "CPU_HOURS")
-    for ad in found:
-        yield line([ad.get_str(name) for name in by], *numbers([ad]))
-    yield "\n" + line(["All", *("" for _ in by[1:])], *numbers(found))
 
 
 def _daemons(ads: Iterator[ClassAd], width: int) -> Iterator[str]:

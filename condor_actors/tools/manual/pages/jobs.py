@@ -134,9 +134,9 @@ HISTORY = Description(
             "search FILE": "the same, and the files FILE.YYYYMMDDTHHMMSS beside it",
             "userlog FILE": "read the jobs that have ended from an event log",
             "schedd": "the history of the schedd (the default)",
-            "totals[:BY]": "how many jobs ended and what they used, by owner (the default), outcome, day, month or "
-                           "year, several with commas between; -constraint may name Owner, Outcome, Day, Month and "
-                           "Year",
+            "totals[:BY]": "how many jobs ended and what they used, by owner (the default), outcome, day, month, "
+                           "year or any attribute, several with commas between; by the first five also of jobs that "
+                           "the history has forgotten",
             "startd": "the runs that ended on this machine, or on that of -name (STARTD_HISTORY)",
         },
         "What is printed": {
