@@ -14,7 +14,7 @@ the last bytes               where the index begins, its length and check sum, `
 ===========================  =================================================================================
 
 A file is written beside its place, forced to the disk and moved there, so it is whole or not there.  Each part has a
-check sum; a file that is not what it says raises :class:`BadColumns`, and whoever reads it has the records themselves.
+check sum; a file that is not what it says raises :class:`BadColumns`, and its reader has the records themselves.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ So it is cut into pieces of :data:`PIECE_JOBS` entries, and the columns of a pie
 time, by anybody.  They are never a second truth: without a file the jobs themselves are looked through, and a file is
 believed only when its last job is that of the history (a queue that was
 restored from a copy goes on with others).
-A file is removed with its piece, and one that is damaged by whoever finds it so.
+A file is removed with its piece, and one that is damaged by the reader that finds it so.
 
 ``python -m condor_actors.store.history_columns SPOOL PERCENT`` makes what is missing, the newest first; a lock keeps a
 second such process away.  It is killed with the process that started it, which leaves at most a hidden file that the

@@ -31,7 +31,7 @@ def beside(work: Callable[[], None]) -> None:
 
 
 class ColumnsMaker:
-    """See the module.
+    """Has the columns of full pieces made, one process at a time.
 
     Args:
         spool: where the job queue is.

@@ -166,7 +166,8 @@ def test_a_damaged_file_is_removed_and_made_again(store: QueueStore, tmp_path: P
             data[7] = data[-1] = 9
         path.write_bytes(data)
         assert same(Asked(store, tmp_path, projection=("ProjectName",)), right)
-        assert harm == "turned" or not path.exists()
+        if harm != "turned":  # the turned byte may be in a column that was not read
+            assert not path.exists()
     path.unlink(missing_ok=True)
     assert make_missing(tmp_path, 400) == 1
     assert path.read_bytes() == whole
