@@ -22,6 +22,9 @@ __all__ = ["ColumnsMaker"]
 LONGEST_S = 900.0
 """After which a process that makes columns is killed: it takes seconds, but gets only what others leave."""
 
+LOOKS = 60
+"""After so many looks the files are gone through though nothing has changed: one may have been damaged, and removed."""
+
 Start = Callable[[Callable[[], None]], None]
 
 
@@ -46,6 +49,7 @@ class ColumnsMaker:
         self._log = log
         self._start = start
         self._works = False
+        self._looks = 0
         self._seen: tuple[int, int, int] | None = None
 
     def look(self, first: int, last: int) -> None:
@@ -55,8 +59,10 @@ class ColumnsMaker:
             first: the oldest entry of the history; last: the newest.
         """
         now = ((first - 1) // PIECE_JOBS, last // PIECE_JOBS, self.percent)
-        if self._works or now == self._seen:
+        self._looks += 1
+        if self._works or (now == self._seen and self._looks < LOOKS):
             return
+        self._looks = 0
         self._works = True
 
         def work() -> None:

@@ -180,8 +180,8 @@ class _Work:
                     reason = "jobs whose columns are not made yet"
             except NeedsJobs as why:
                 reason = str(why)
-            except BadColumns:
-                reason = "columns that were damaged"
+            except (BadColumns, OSError):
+                reason = "columns that cannot be read"
         return (*self._scan(at, max(base, first - 1)), reason)
 
     def _scan(self, at: int, base: int) -> tuple[int, Sums]:

@@ -58,6 +58,10 @@ def test_a_full_piece_gets_its_file_once(spool: Path) -> None:
     columns.look(1, PIECE_JOBS + 9)
     columns.look(1, PIECE_JOBS + 9)
     assert (started, said.texts) == (2, []), "the second finds all there, and then nothing has changed"
+    (spool / FOLDER / "0000000000.columns").unlink()
+    for _ in range(columns_maker.LOOKS + 1):
+        columns.look(1, PIECE_JOBS + 9)
+    assert os.listdir(spool / FOLDER) == ["0000000000.columns"], "one that was removed is made again within the hour"
     columns.percent = 0
     columns.look(1, PIECE_JOBS + 9)
     assert os.listdir(spool / FOLDER) == []
