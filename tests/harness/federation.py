@@ -52,15 +52,18 @@ def introduce(host: Host, guest: Host, *options: str) -> None:
 
 
 @contextmanager
-def a_federation(config: str = "", physics_environment: Mapping[str, str] | None = None) -> Iterator[Federation]:
+def a_federation(config: str = "", physics_environment: Mapping[str, str] | None = None,
+                 physics_packages: str = "") -> Iterator[Federation]:
     """Of the gateways only that of physics dials: math's is behind a firewall that lets it in, so to say.
 
     Args:
         config: of all machines, beside what makes them these pools'.
         physics_environment: variables of all that runs in physics, such as those that give it another clock.
+        physics_packages: where physics' daemons find this package, if not where the tests do.
     """
     with a_wire("m") as first, a_wire("p") as second, a_wire("z") as outside:
         second.environment = dict(physics_environment or {})
+        second.packages = physics_packages
         math = first.manager(
             "math", f"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD\nFLOCK_TO = physics\n{TWO_GATEWAYS}{config}",
             "math")

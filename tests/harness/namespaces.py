@@ -56,6 +56,7 @@ class Wire:
 
     Attributes:
         environment: of all that is run on machines that are made from now on, beside the usual.
+        packages: where their daemons find this package; empty: where the tests do.
     """
 
     def __init__(self, folder: Path, letter: str = "", *, cgroups: bool = False, subnet: str = "10.88.7",
@@ -65,6 +66,7 @@ class Wire:
         self.subnet = subnet
         self.router = router
         self.environment: dict[str, str] = {}
+        self.packages = ""
         self.tag = f"ca{os.getpid() % 100000}{letter}"
         self.hub = f"{self.tag}hub"
         self.machines: list[Machine] = []
@@ -176,6 +178,7 @@ class Machine(Host):
             f"NUM_CPUS = 2\nMEMORY = 512\nUID_DOMAIN = trio\nFILESYSTEM_DOMAIN = $(FULL_HOSTNAME)\n{UNMEASURED}"
         )
         self.environment |= {**wire.environment, "CONDOR_CONFIG": str(folder / "condor_config")}
+        self.packages = wire.packages
         self.master: subprocess.Popen[bytes] | None = None
 
     def plug_in(self, other: Wire) -> None:
@@ -205,7 +208,8 @@ class Machine(Host):
 
     def start(self) -> None:
         """Start the master in the foreground of a process of ours."""
-        command = self.command(*python_for_all().words, "-m", "condor_actors.services", "master", *ROOM)
+        python = python_for_all().words_with(self.packages)
+        command = self.command(*python, "-m", "condor_actors.services", "master", *ROOM)
         self.master = subprocess.Popen(command, env=self.environment, cwd=self.work, start_new_session=True,
                                        stdin=subprocess.DEVNULL)
 

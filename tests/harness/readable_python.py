@@ -48,7 +48,13 @@ class Python:
     @property
     def words(self) -> list[str]:
         """The beginning of a command line that runs it."""
-        return ["env", *(f"{name}={value}" for name, value in self.environment.items()), self.program, "-P"]
+        return self.words_with("")
+
+    def words_with(self, packages: str) -> list[str]:
+        """The same, with packages in a folder that go before all others; empty: there are none."""
+        found = self.environment.get("PYTHONPATH", "")
+        path = {"PYTHONPATH": f"{packages}:{found}" if found else packages} if packages else {}
+        return ["env", *(f"{name}={value}" for name, value in {**self.environment, **path}.items()), self.program, "-P"]
 
     def problem(self) -> str:
         """Why an account without a name cannot run the daemons with it; empty: it can."""
