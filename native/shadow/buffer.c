@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 enum { IDLE_S = 2, PAGE = 4096, STACK_KEPT = 2 * PAGE };
@@ -54,17 +52,10 @@ void session_free(struct session *s)
     munmap(s, sizeof *s);
 }
 
-/* How long the channel may be silent before receiving says EAGAIN. 0: without limit. */
-static void set_patience(struct session *s, int seconds)
-{
-    struct timeval limit = {seconds, 0};
-    setsockopt(s->channel, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-}
-
 void idle_expect(struct session *s)
 {
     s->asleep = false;
-    set_patience(s, IDLE_S);
+    channel_patience(s, IDLE_S);
 }
 
 /* Nothing has come for a while. The buffers must be empty. */
@@ -83,5 +74,5 @@ void idle_sleep(struct session *s)
         pthread_attr_destroy(&attributes);
     }
     s->asleep = true;
-    set_patience(s, 0);
+    channel_patience(s, 0);
 }
