@@ -56,6 +56,7 @@ MOST_TEXT = 200
 CONFIG = """NUM_CPUS = 16
 NEGOTIATOR_INTERVAL = 2
 DAGMAN_USER_LOG_SCAN_INTERVAL = 1
+EVENT_LOG = $(LOG)/EventLog
 """
 AT_ONCE = (DIFFERS, "condor_submit_dag tells the mistake and submits nothing; HTCondor's tells it in dagman.out")
 JOURNAL = (DIFFERS, "condor_dagman goes on from its journal; HTCondor's from the event log, which it looks at or makes")

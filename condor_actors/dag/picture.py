@@ -44,7 +44,7 @@ class Picture:
         self._graph = self._described()
 
     def _described(self) -> str:
-        """``DAG_Graph``; empty: the DAG is too large for it."""
+        """``DAGMan_Graph``; empty: the DAG is too large for it."""
         dag = self._run.dag
         if len(self._shown) > MOST_NODES:
             return ""
@@ -57,7 +57,7 @@ class Picture:
 
     def graph(self) -> dict[str, str]:
         """The attribute that does not change."""
-        return {"DAG_Graph": self._graph}
+        return {"DAGMan_Graph": self._graph}
 
     def states(self) -> dict[str, str]:
         """The attributes that do."""
@@ -68,14 +68,14 @@ class Picture:
                 letters[number] = ord(_letter_of(attempt))
         text = letters.decode("ascii")
         if self._graph:
-            return {"DAG_NodeStates": "".join(text[number] for number in self._shown),
-                    "DAG_NodeJobs": json.dumps([nodes.clusters[number] for number in self._shown],
+            return {"DAGMan_NodeStates": "".join(text[number] for number in self._shown),
+                    "DAGMan_NodeJobs": json.dumps([nodes.clusters[number] for number in self._shown],
                                                separators=(",", ":"))}
         counts = Counter(zip(self._levels, (text[number] for number in self._shown), strict=True))
         levels: list[dict[str, int]] = [{} for _ in range(max(self._levels, default=-1) + 1)]
         for (level, letter), count in sorted(counts.items()):
             levels[level][letter] = count
-        return {"DAG_Levels": json.dumps(levels, separators=(",", ":"))}
+        return {"DAGMan_Levels": json.dumps(levels, separators=(",", ":"))}
 
 
 def _letter_of(attempt: Attempt) -> str:

@@ -139,7 +139,7 @@ def test_all_views_are_drawn(page: Page, browser: Any) -> None:
                                f"should_transfer_files = yes\nbatch_name = {MARKUP}\nhold = true\nqueue 2\n")
     for each in ("JobCurrentStartDate", "JobCurrentStartExecutingDate", "StageInFinish"):
         page.pool.run("condor_qedit", f"{cluster}.0", each, "9223372036854775807")
-    page.pool.run("condor_qedit", f"{cluster}.0", "DAG_Graph", json.dumps(json.dumps([[MARKUP, []]])))
+    page.pool.run("condor_qedit", f"{cluster}.0", "DAGMan_Graph", json.dumps(json.dumps([[MARKUP, []]])))
     for number in range(3):
         advertised(page, f"{MARKUP}{number}", LoadAvg="1.7e308", Cpus="9223372036854775807",
                    EnteredCurrentActivity="9223372036854775807", RemoteUser=f'"{MARKUP}"',

@@ -161,7 +161,10 @@ class JobTransitions:
         self.scheduled.forget(job)
 
     def hold(self, job: Job, reason: str, code: int, subcode: int = 0) -> None:
-        """Put a job on hold; its run, if it has one, is the caller's to stop."""
+        """Put a job on hold; its run, if it has one, is the caller's to stop.
+
+        Its log says so at once, or when that run has ended (:meth:`tell_hold_of`).
+        """
         queue, reason = self._context.queue, bounded_reason(reason)
         self.withdraw(job)
         self._context.remember(job, "held", f"held ({code}): {reason}")
@@ -176,13 +179,36 @@ class JobTransitions:
             queue.set(job, NumSystemHolds=ad.get_int("NumSystemHolds") + 1)
         queue.unset(job, "ReleaseReason")
         queue.set_status(job, JobStatus.HELD, self._context.now_s)
-        self._notices.due(job, JobEventType.JOB_HELD, HoldReason=reason, HoldReasonCode=int(code),
-                          HoldReasonSubCode=int(subcode))
+        if not (job.run_id and self.evicts(job)):
+            self._tell_hold(job)
+
+    @staticmethod
+    def evicts(job: Job) -> bool:
+        """Whether the log tells that a run was ended by the hold of its job, and the hold after that.
+
+        As in HTCondor, that of a user, and any hold of a job that runs on the submit machine.
+        """
+        return (job.ad.get_int("HoldReasonCode") == HoldCode.USER_REQUEST
+                or job.ad.get_int("JobUniverse") in (Universe.LOCAL, Universe.SCHEDULER))
+
+    def tell_hold_of(self, job: Job, *, evicted: bool) -> None:
+        """The run of a job that was put on hold has ended: what its log does not say yet."""
+        if self.evicts(job):
+            if evicted:
+                self._notices.due(job, JobEventType.JOB_EVICTED, EvictReason=job.ad.get_str("HoldReason"))
+            self._tell_hold(job)
+
+    def _tell_hold(self, job: Job) -> None:
+        self._notices.due(job, JobEventType.JOB_HELD, HoldReason=job.ad.get_str("HoldReason"),
+                          HoldReasonCode=job.ad.get_int("HoldReasonCode"),
+                          HoldReasonSubCode=job.ad.get_int("HoldReasonSubCode"))
 
     def release(self, job: Job, reason: str) -> None:
         """Take a job off hold."""
         queue, ad, reason = self._context.queue, job.ad, bounded_reason(reason)
         self._context.remember(job, "released", f"released: {reason}")
+        if job.run_id and self.evicts(job):  # the run has not ended yet
+            self._tell_hold(job)
         queue.set(job, ReleaseReason=reason, LastHoldReason=ad.get_str("HoldReason"),
                   LastHoldReasonCode=ad.get_int("HoldReasonCode"),
                   LastHoldReasonSubCode=ad.get_int("HoldReasonSubCode"))

@@ -26,10 +26,10 @@ MOST_COUNT = 10**9
 
 def dag_picture(ad: ClassAd) -> dict[str, Any] | None:
     """What the page shows of the workflow that a job runs; None: it runs none, or does not tell."""
-    graph, states = ad.get_str("DAG_Graph"), ad.get_str("DAG_NodeStates")
+    graph, states = ad.get_str("DAGMan_Graph"), ad.get_str("DAGMan_NodeStates")
     if graph:
-        return _nodes(_json(graph), states, _json(ad.get_str("DAG_NodeJobs")))
-    return _levels(_json(ad.get_str("DAG_Levels")))
+        return _nodes(_json(graph), states, _json(ad.get_str("DAGMan_NodeJobs")))
+    return _levels(_json(ad.get_str("DAGMan_Levels")))
 
 
 def _json(text: str) -> Any:

@@ -67,7 +67,8 @@ def _wanted(wish: int, event: int, facts: ClassAd) -> bool:
     if event == JobEventType.JOB_HELD:
         return wish in (Notification.ALWAYS, Notification.ERROR) and facts.get_int("HoldReasonCode") not in (
             HoldCode.USER_REQUEST, HoldCode.SUBMITTED_ON_HOLD, HoldCode.SPOOLING_INPUT)
-    return wish == Notification.ALWAYS and event == JobEventType.JOB_EVICTED and facts.find("removereason") is None
+    return (wish == Notification.ALWAYS and event == JobEventType.JOB_EVICTED
+            and facts.find("removereason") is None and facts.find("holdreason") is None)
 
 
 def mail_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> tuple[str, str]:

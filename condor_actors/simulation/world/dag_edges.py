@@ -230,6 +230,10 @@ class SimulatedSubmitter:
     def tell_ad(self, attributes: Mapping[str, Any]) -> None:
         """The DAG's own job is not played."""
 
+    def own_ad(self, names: tuple[str, ...] = ()) -> ClassAd:
+        """It is not played."""
+        return ClassAd()
+
 
 class SimulatedScripts:
     """As :class:`~condor_actors.tools.dag.script_runner.ScriptRunner`; the first word behind the program is the try."""

@@ -32,8 +32,10 @@ from condor_actors.simulation.world.disk import LogOnDisk
 from condor_actors.simulation.world.post import SimulatedPost
 from condor_actors.simulation.world.process import Process
 from condor_actors.simulation.world.scenario import Workflow
-from condor_actors.tools.dag.dag_actor import Around, DagActor
+from condor_actors.tools.dag.around import Around
+from condor_actors.tools.dag.dag_actor import DagActor
 from condor_actors.tools.dag.run_files import Ending
+from condor_actors.tools.dag.throttles import Throttles
 from condor_actors.userlog.reader import EventReader
 
 if TYPE_CHECKING:
@@ -185,6 +187,7 @@ class _Dagman:
         ending = Ending(status=0, dag_id=runs.run, parent_id=0, began_s=0.0, rescue_read=0, version="", metrics_form=2,
                         graph=False, most_rescues=100, resets_retries=True, writes_rescue=False)
         schedd, disk = DeferredLock(), DeferredLock()
+        limits = Throttles.of_settings(self._run.nodes.settings, 5)
 
         def in_schedd(function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
             return schedd.run(function, *arguments)
@@ -193,8 +196,8 @@ class _Dagman:
             return disk.run(function, *arguments)
 
         return Around(submitter=submitter, files=files, in_schedd=in_schedd, in_files=in_files, scripts=scripts,
-                      sync=self._journal.wait, macros={}, records_retry=True, cwd="/", batch=5, interval_s=60.0,
-                      table_s=0.0, removes=True, priority=0, ending=ending, over=over)
+                      sync=self._journal.wait, macros={}, records_retry=True, cwd="/", throttles=limits,
+                      interval_s=60.0, table_s=0.0, removes=True, priority=0, ending=ending, over=over)
 
     def _look(self, log: LogOnDisk, reader: EventReader, offset: int, tell: Callable[..., None]) -> None:
         """Read what has come to the log; again later."""

@@ -8,11 +8,10 @@ threads, in order: talks with the schedd, and files.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from condor_actors.actors.actor import Actor
@@ -57,57 +56,24 @@ from condor_actors.dag.run_events import (
 from condor_actors.dag.run_state import NodeState
 from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import Delivery, TimerFired
+from condor_actors.tools.dag.around import Around
 from condor_actors.tools.dag.job_events import CHANGES, TOLD, date_of, hold_reason, jobs_made, shown_date
 from condor_actors.tools.dag.log_tail import status_of
 from condor_actors.tools.dag.node_description import folder_of
 from condor_actors.tools.dag.node_macros import wanted_of
-from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
-from condor_actors.tools.dag.script_runner import ScriptRunner, words_of
+from condor_actors.tools.dag.run_files import Ending, stamped
+from condor_actors.tools.dag.script_runner import words_of
 from condor_actors.tools.dag.state_log import RECOVERS
-from condor_actors.tools.dag.submitter import SCHEDD_AWAY, Prepared, Submitter, Wanted
+from condor_actors.tools.dag.submitter import SCHEDD_AWAY, Prepared, Wanted
+from condor_actors.tools.dag.throttles import SHOWN
 from condor_actors.userlog.reader import Event
 from condor_actors.wire.errors import RequestRefused
 
-__all__ = ["Around", "DagActor"]
+__all__ = ["DagActor"]
 
 AGAIN_S = 2.0
 MOST_AGAIN_S = 60.0
 PROVISIONED = 2
-
-
-@attrs.frozen(kw_only=True)
-class Around:
-    """What the actor works with.
-
-    Attributes:
-        submitter, files: what blocks.
-        in_schedd, in_files: run a function of theirs on its thread.
-        scripts: starts them; it is made with functions that lead to the actor.
-        sync: waits until the journal is on disk.
-        macros: of all nodes' descriptions.
-        cwd, batch: where submissions happen, how many nodes at once.
-        interval_s: between two updates of the ad and the status file; ``table_s``: between two tables.
-        removes: whether a DAG that is removed removes its jobs.
-        ending: what is known of the end beforehand.
-        over: called with the exit status when all is done.
-    """
-
-    submitter: Submitter
-    files: RunFiles
-    in_schedd: Callable[..., Deferred[Any]]
-    in_files: Callable[..., Deferred[Any]]
-    scripts: Callable[[Callable[[int, str, int], None], Callable[[str], None]], ScriptRunner]
-    sync: Callable[[], None]
-    macros: Mapping[str, str]
-    records_retry: bool
-    cwd: str
-    batch: int
-    interval_s: float
-    table_s: float
-    removes: bool
-    priority: int
-    ending: Ending
-    over: Callable[[int], None]
 
 
 class DagActor(Actor):
@@ -124,7 +90,7 @@ class DagActor(Actor):
     def __init__(self, run: DagRun, around: Around) -> None:
         self.core = run
         self._picture = Picture(run)
-        self._has_graph, self._around = False, around
+        self._has_graph, self._around, self._throttles = False, around, around.throttles
         self._node_of = {attempt.cluster: node for node, attempt in run.nodes.active.items() if attempt.cluster}
         self._early: dict[int, list[Event]] = {}
         self._offset = 0
@@ -290,7 +256,7 @@ class DagActor(Actor):
     def _remove(self, effect: RemoveJobs) -> None:
         if not self._around.removes or not effect.clusters:
             return
-        self.say(f"Removing jobs of {len(effect.clusters)} node(s): {effect.reason}")
+        self.say(f"Removing any/all submitted HTCondor jobs... ({len(effect.clusters)} node(s): {effect.reason})")
         self._with_schedd(lambda: self._around.submitter.remove(effect.clusters, effect.reason))
 
     def _with_schedd(self, call: Callable[[], Any], tries: int = 30) -> None:
@@ -314,7 +280,7 @@ class DagActor(Actor):
         if self._is_submitting or not self._wanted:
             return
         batch: list[Wanted] = []
-        while self._wanted and len(batch) < self._around.batch:
+        while self._wanted and len(batch) < self._throttles.submits:
             effect = self._wanted.popleft()
             if self.core.nodes.state(effect.node) is NodeState.SUBMITTING:
                 batch.append(wanted_of(self.core, effect, self._around))
@@ -329,6 +295,8 @@ class DagActor(Actor):
         ready: list[Prepared] = []
         for each in result:
             name = self.core.dag.nodes[each.number].name
+            for sentence in each.told:
+                self.say(sentence)
             for sentence in each.warnings:
                 self.say(f"WARNING: node {name}: {sentence}")
             if each.problem:
@@ -445,9 +413,11 @@ class DagActor(Actor):
         if self._is_changed:
             told = {**attributes(self.core, now_s), **self._picture.states()}
             if not self._has_graph:
-                told |= self._picture.graph()
+                told |= {**self._picture.graph(), **self._throttles.attributes()}
             self.context.defer_to_turn(around.in_schedd(around.submitter.tell_ad, told), self._told)
             self._draw(self.core.dag.dot is not None and self.core.dag.dot.updates)
+        if self._has_graph:
+            self.context.defer_to_turn(around.in_schedd(around.submitter.own_ad, tuple(SHOWN)), self._limited)
         self._status_changed |= self._is_changed
         self._is_changed = False
         if wanted is not None and (self._status_changed or wanted.always) and now_s >= self._next_status_s:
@@ -455,6 +425,18 @@ class DagActor(Actor):
             self._status_changed = False
             self._in_files(around.files.write_status,
                            list(status_file(self.core, now_s, self._next_status_s)))
+
+    def _limited(self, result: Any) -> None:
+        """The ad of the DAG's own job says which limits the run is to have."""
+        if isinstance(result, Failure):
+            result.trap(*SCHEDD_AWAY)
+            return
+        wanted = self._throttles.as_in(result)
+        if wanted != self._throttles:
+            self._throttles = wanted
+            for line in wanted.lines():
+                self.say(line)
+            self.tell(wanted.event())
 
     def _draw(self, is_wanted: bool) -> None:
         if is_wanted:
@@ -470,6 +452,8 @@ class DagActor(Actor):
 
     def _end(self, effect: Ended) -> None:
         around = self._around
+        if effect.status and around.removes:
+            self.say("Removing any/all submitted HTCondor jobs...")  # those that are left when it has failed: none
         self._next_status_s = float("inf")  # the end has a status file of its own, and that is the last
         self._report_table()
         if effect.services:

@@ -27,7 +27,9 @@ import re
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -49,8 +51,10 @@ from condor_actors.tools.dag.dag_files import DagFiles, is_ours, named_state, op
 from condor_actors.tools.dag.dag_flags import SHARED, DagOptions, inherited_words, options_of
 from condor_actors.tools.dag.journal import Journal, JournalError, digest_of
 from condor_actors.tools.dag.log_recovery import events_of, give_up_lost, recover, whole_bytes
+from condor_actors.tools.dag.retelling import retold
 from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
 from condor_actors.tools.dag.submitter import SCHEDD_AWAY, Submitter
+from condor_actors.tools.dag.throttles import Throttles
 from condor_actors.tools.lib.command import ToolError, reminder_of, run
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import Flag, Given
@@ -68,6 +72,7 @@ FLAGS = (
     *SHARED,
 )
 AGAIN = 3
+SAID_AT_ONCE = 5_000
 _VERSION = re.compile(r"(?<!\d)(\d+\.\d+\.\d+)")
 
 
@@ -89,9 +94,9 @@ def _answer(given: Sequence[Given]) -> int:
     files = DagFiles(options.primary, len(options.files) > 1, options.texts.get("outfile_dir", ""))
     out = os.environ.get("_CONDOR_DAGMAN_LOG") or files.out
 
-    def say(text: str) -> None:
+    def say(*texts: str) -> None:
         with open(open_own(out, os.O_WRONLY | os.O_APPEND), "a", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(stamped(text, time.time()) + "\n")
+            file.writelines(stamped(text, time.time()) + "\n" for text in texts)
 
     lock = _locked(options.texts.get("lockfile", files.lock))
     say("******************************************************")
@@ -204,9 +209,10 @@ class _Made:
     macros: dict[str, str]
     nodes_log: str
     ending: Ending
+    throttles: Throttles
 
 
-def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str], None]) -> _Made:
+def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[..., None]) -> _Made:
     config = _configuration()
     dag = _read(options, config, say)
     dag_id = _own_cluster()
@@ -227,12 +233,18 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
         say(f"Restoring state from {rescue}")
         apply_rescue(dag, read_text(rescue), rescue)
     settings = _settings(options, config)
+    throttles = Throttles.of_settings(settings, config.integer("DAGMAN_MAX_SUBMITS_PER_INTERVAL")).as_in(ad)
+    settings = attrs.evolve(settings, **attrs.asdict(throttles.event()))
     nodes_log = _nodes_log(options.primary, ad, config)
     for row in ROWS:
         value = config.text(row.name)
         say(f"{row.name} setting: {value.capitalize() if value and value.lower() in ('true', 'false') else value}")
     for file in options.files:
         say(f"Parsing {file} ...")
+    if "D_TEST" in (config.text("DAGMAN_DEBUG") or "").upper():
+        nodes = Counter(node.category for node in dag.nodes)
+        for category, most in dag.limits.items():
+            say(f"CHECK CATEGORY {category} {nodes[category]} {most}")
     run, journal = _begun(dag, files, settings, nodes_log, rescue, submitter, say, goes_on=goes_on,
                           from_log="dorecovery" in options.switches)
     version = _VERSION.search(version_line())
@@ -245,11 +257,11 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
     return _Made(config=config, options=options, dag=dag, run=run, journal=journal,
                  files=RunFiles(dag, files, out, nodes_log), submitter=submitter,
                  macros=_macros(options, ad, dag_id, nodes_log, config), nodes_log=nodes_log,
-                 ending=ending)
+                 ending=ending, throttles=throttles)
 
 
 def _begun(dag: Dag, files: DagFiles, settings: RunSettings, nodes_log: str, rescue: str, submitter: Submitter,
-           say: Callable[[str], None], *, goes_on: bool, from_log: bool) -> tuple[DagRun, Journal]:
+           say: Callable[..., None], *, goes_on: bool, from_log: bool) -> tuple[DagRun, Journal]:
     """A new run, or one as its journal has left it, or as the jobs' event log tells.
 
     Raises:
@@ -264,7 +276,12 @@ def _begun(dag: Dag, files: DagFiles, settings: RunSettings, nodes_log: str, res
         journal = Journal.open(files.journal, digest, run.handle)
         from_log = run.nodes.is_recovering or (from_log and run.phase is Phase.BEFORE)  # killed when it read the log
         if not from_log:
-            run.handle(_limits(settings))
+            if is_ours(nodes_log):
+                _say_again(run, nodes_log, journal.offset, say)
+            limits = _limits(settings)
+            if limits != _limits(run.nodes.settings):
+                run.handle(limits)
+                journal.append([line_of(limits)])
             say("...done with RECOVERY mode")
             return run, journal
     if from_log:
@@ -280,18 +297,26 @@ def _begun(dag: Dag, files: DagFiles, settings: RunSettings, nodes_log: str, res
     return DagRun(dag, settings), Journal.create(files.journal, digest, settings, rescue, time.time())
 
 
+def _say_again(run: DagRun, log: str, size: int, say: Callable[..., None]) -> None:
+    """Tell dagman.out the events that are known already."""
+    lines = retold(run, events_of(log, size))
+    while some := tuple(islice(lines, SAID_AT_ONCE)):
+        say(*some)
+
+
 def _limits(settings: RunSettings) -> ThrottlesSet:
     return ThrottlesSet(settings.jobs, settings.idle, settings.pre, settings.post, settings.hold)
 
 
 def _of_log(dag: Dag, files: DagFiles, settings: RunSettings, nodes_log: str, rescue: str, digest: str,
-            submitter: Submitter, say: Callable[[str], None]) -> tuple[DagRun, Journal]:
+            submitter: Submitter, say: Callable[..., None]) -> tuple[DagRun, Journal]:
     """The run as the jobs' event log tells; its journal is written anew."""
     if not is_ours(nodes_log) or not os.path.getsize(nodes_log):
         raise ToolError(f"ERROR: -DoRecovery: there is no {files.journal} to go on from, and nothing in {nodes_log}")
     free = attrs.evolve(settings, jobs=0, idle=0, pre=0, post=0, hold=0)
     run, lines = DagRun(dag, free), list[str]()
     size = whole_bytes(nodes_log)
+    _say_again(run, nodes_log, size, say)
 
     def record(event: RunEvent) -> None:
         lines.append(line_of(event))
@@ -398,7 +423,8 @@ def _run(made: _Made, files: DagFiles, told: list[int], say: Callable[[str], Non
 
     from condor_actors.actors.post import NoPost
     from condor_actors.actors.system import ActorSystem
-    from condor_actors.tools.dag.dag_actor import Around, DagActor
+    from condor_actors.tools.dag.around import Around
+    from condor_actors.tools.dag.dag_actor import DagActor
     from condor_actors.tools.dag.log_tail import LogTail
     from condor_actors.tools.dag.script_runner import ScriptRunner
 
@@ -421,7 +447,7 @@ def _run(made: _Made, files: DagFiles, told: list[int], say: Callable[[str], Non
         in_schedd=lambda *work: deferToThreadPool(reactor, pools[0], *work),
         in_files=lambda *work: deferToThreadPool(reactor, pools[1], *work),
         scripts=lambda ended, failed: ScriptRunner(reactor, os.getcwd(), ended, failed),
-        sync=made.journal.sync, cwd=os.getcwd(), batch=config.integer("DAGMAN_MAX_SUBMITS_PER_INTERVAL"),
+        sync=made.journal.sync, cwd=os.getcwd(), throttles=made.throttles,
         interval_s=float(config.seconds("DAGMAN_USER_LOG_SCAN_INTERVAL")),
         table_s=float(config.seconds("DAGMAN_PRINT_JOB_TABLE_INTERVAL")),
         removes=config.boolean("DAGMAN_REMOVE_NODE_JOBS"),

@@ -42,7 +42,7 @@ from condor_actors.tools.dag.journal import JournalError
 from condor_actors.tools.dag.log_tail import status_of
 from condor_actors.userlog.reader import Event, EventReader
 
-__all__ = ["LogMisfit", "events_of", "give_up_lost", "recover", "whole_bytes"]
+__all__ = ["LogMisfit", "events_of", "give_up_lost", "node_named", "recover", "whole_bytes"]
 
 _NODE = re.compile(r"^[ \t]*DAG Node: (\S+)[ \t]*$|\bDAGNodeName = \"([^\"\s]+)\"", re.MULTILINE)
 _PIECE = 1 << 20
@@ -152,7 +152,7 @@ def _survey(events: Iterable[Event]) -> dict[int, _Seen]:
     found: dict[int, _Seen] = {}
     for event in events:
         if event.number in _TELLS_OF_A_NODE:
-            name = _name_in(event)
+            name = node_named(event)
             seen = found.setdefault(event.cluster, _Seen(name)) if name else found.get(event.cluster)
             if seen is not None:
                 seen.is_late |= event.number == JobEventType.CLUSTER_SUBMIT
@@ -160,7 +160,8 @@ def _survey(events: Iterable[Event]) -> dict[int, _Seen]:
     return found
 
 
-def _name_in(event: Event) -> str:
+def node_named(event: Event) -> str:
+    """The name of the node that an event has; empty: it has none."""
     found = _NODE.search(event.text)
     return (found[1] or found[2]) if found else ""
 
@@ -204,7 +205,7 @@ class _Replay:
         Raises:
             LogMisfit: the DAG has no such node.
         """
-        name = _name_in(event)
+        name = node_named(event)
         if name and name not in self._number:
             raise self._misfit(event, f"is of the node {name}, which the DAG has not")
         return self._number.get(name, -1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -63,6 +63,7 @@ class Prepared:
         there: whether the schedd had it already.
         problem: why it cannot be submitted; empty: it can.
         warnings: what its description has without effect.
+        told: what else there is to say of it.
     """
 
     number: int
@@ -72,6 +73,7 @@ class Prepared:
     there: bool = False
     problem: str = ""
     warnings: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
 
 
 class Submitter:
@@ -157,10 +159,10 @@ class Submitter:
             if jobs:
                 return Prepared(wanted.number, wanted.cluster, jobs, there=True)
         folder = folder_of(node, self._cwd)
-        warnings: list[str] = []
+        warnings, told = list[str](), list[str]()
         try:
             if node.kind is Kind.SUBDAG:
-                node = self._subdag(node, folder, wanted.macros)
+                node = self._subdag(node, folder, wanted.macros, told.append)
             if self._world is None:
                 self._world = environment(self._config, submit_method=1)
             world = attrs.evolve(self._world, cwd=folder)
@@ -170,14 +172,15 @@ class Submitter:
                 raise SubmitError("Submit generated multiple job procs; disallowed by DAGMAN_PROHIBIT_MULTI_JOBS"
                                   " setting")
         except SubmitError as error:
-            return Prepared(wanted.number, problem=str(error))
+            return Prepared(wanted.number, problem=str(error), told=tuple(told))
         except OSError as error:
-            return Prepared(wanted.number, problem=f"{error.filename or node.description}: {error.strerror or error}")
+            return Prepared(wanted.number, problem=f"{error.filename or node.description}: {error.strerror or error}",
+                            told=tuple(told))
         self._prepared[cluster.cluster_id] = cluster
         return Prepared(wanted.number, cluster.cluster_id, len(cluster.procs), cluster.is_factory,
-                        warnings=tuple(warnings))
+                        warnings=tuple(warnings), told=tuple(told))
 
-    def _subdag(self, node: Node, folder: str, macros: Mapping[str, str]) -> Node:
+    def _subdag(self, node: Node, folder: str, macros: Mapping[str, str], tell: Callable[[str], None]) -> Node:
         """The node that submits a DAG of its own: its submit file is made; its nodes have this priority and their own.
 
         Raises:
@@ -189,8 +192,10 @@ class Submitter:
                 folder, rescue_name(node.description, self._rescue, several=False))):
             rescue = ["-DoRescueFrom", str(self._rescue)]
         if self._config.boolean("DAGMAN_GENERATE_SUBDAG_SUBMITS") or not os.path.exists(os.path.join(folder, made)):
-            command = [sys.executable, "-m", "condor_actors.tools.dag.submit_dag", "-no_submit", "-update_submit",
-                       *self._subdag_words, *rescue, *(["-Priority", priority] if priority else []), node.description]
+            words = ["-no_submit", "-update_submit", *self._subdag_words, *rescue,
+                     *(["-Priority", priority] if priority else []), node.description]
+            tell(f"Recursive submit command: <condor_submit_dag {' '.join(words)}>")
+            command = [sys.executable, "-m", "condor_actors.tools.dag.submit_dag", *words]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise SubmitError(f"condor_submit_dag {node.description}: {done.stderr.strip()}")
@@ -243,11 +248,11 @@ class Submitter:
             self._ask(ActOnJobs(action=JobAction.REMOVE, reason=reason,
                                 ids=tuple((cluster, -1) for cluster in clusters[first : first + 500])))
 
-    def own_ad(self) -> ClassAd:
-        """The ad of the DAG's own job; empty when it has none."""
+    def own_ad(self, names: tuple[str, ...] = ()) -> ClassAd:
+        """The ad of the DAG's own job, or these attributes of it; empty when it has none."""
         if not self._id:
             return ClassAd()
-        page = self._ask(QueryJobs(ids=((self._id, 0),)))
+        page = self._ask(QueryJobs(ids=((self._id, 0),), projection=names))
         return ClassAd.from_bytes(page.ads[0]) if page.ads else ClassAd()
 
     def tell_ad(self, attributes: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``htcondor dag``: submit a workflow, say how far it is, halt it and go on.
+"""``htcondor dag``: submit a workflow, say how far it is, halt it and go on, change its limits.
 
 **Source**: the manual, htcondor, "DAG Verbs".
 """
@@ -12,12 +12,14 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.messages.codes import JobStatus
-from condor_actors.messages.queue import QueryJobs
+from condor_actors.messages.queue import ActionResult, EditJobs, QueryJobs
 from condor_actors.tools.dag.dag_files import DagFiles
+from condor_actors.tools.dag.throttles import ATTRIBUTES, SHOWN, is_possible, shown
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import load, schedd
 from condor_actors.tools.nouns.words import clock, plural, table, tell
@@ -32,6 +34,8 @@ JOBS = (("DAG_JobsIdle", "submitted and waiting for resources"), ("DAG_JobsHeld"
 NODES = (("#", "DAG_NodesDone", "completed"), ("=", "", "running"), ("»", "DAG_NodesReady", "ready to start"),
          ("-", "DAG_NodesUnready", "waiting on other nodes to finish"), ("!", "DAG_NodesFutile", "never to run"),
          ("!", "DAG_NodesFailed", "failed"))
+LIMITS = {"jobs": "nodes", "idle": "idle", "pre": "pre", "hold": "hold", "post": "post", "submits": "submissions"}
+"""The option for each limit."""
 ACTIVE = (("DAG_NodesPrerun", "pre-script"), ("DAG_NodesQueued", "job"), ("DAG_NodesPostrun", "post-script"))
 
 
@@ -146,23 +150,79 @@ def _halt_file(ad: ClassAd) -> str:
 
 
 def halt(given: dict[str, Any]) -> int:
-    """Have a DAG begin nothing new: its halt file is made."""
-    ad = _dag_of(given["dag_id"], ended=False)
-    with open(_halt_file(ad), "w", encoding="utf-8") as file:
-        file.write((given["reason"] or "") + "\n" * bool(given["reason"]))
+    """Have a DAG begin nothing new."""
+    halt_dag(given["dag_id"], given["reason"] or "")
     tell(f"DAG {given['dag_id']} begins nothing new until it is resumed.")
     return 0
 
 
+def halt_dag(word: str, reason: str) -> None:
+    """Make a DAG's halt file.
+
+    Raises:
+        ToolError: there is no such DAG; OSError: the file cannot be written.
+    """
+    ad = _dag_of(word, ended=False)
+    with open(_halt_file(ad), "w", encoding="utf-8") as file:
+        file.write(reason + "\n" * bool(reason))
+
+
 def resume(given: dict[str, Any]) -> int:
-    """Have a halted DAG go on: its halt file is removed."""
-    ad = _dag_of(given["dag_id"], ended=False)
+    """Have a halted DAG go on."""
+    resume_dag(given["dag_id"])
+    tell(f"DAG {given['dag_id']} goes on.")
+    return 0
+
+
+def resume_dag(word: str) -> None:
+    """Remove a DAG's halt file.
+
+    Raises:
+        ToolError: there is no such DAG, or it is not halted.
+    """
+    ad = _dag_of(word, ended=False)
     try:
         os.unlink(_halt_file(ad))
     except FileNotFoundError:
-        raise ToolError(f"DAG {given['dag_id']} is not halted") from None
-    tell(f"DAG {given['dag_id']} goes on.")
+        raise ToolError(f"DAG {word} is not halted") from None
+
+
+def throttle(given: dict[str, Any]) -> int:
+    """Change the limits of a DAG."""
+    wanted = {name: given[option] for name, option in LIMITS.items() if given[option] is not None}
+    try:
+        values = limit_dag(given["dag_id"], wanted)
+    except ToolError as error:
+        raise ToolError(f"ERROR: {error.text}") from None
+    print(f"DAGMan {given['dag_id']} set throttles:")
+    print(*shown(values), sep="\n")
     return 0
+
+
+def limit_dag(word: str, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Change limits of a DAG in the ad of its own job, where the program that runs it looks; all of them afterwards.
+
+    Args:
+        word: the DAG's id.
+        wanted: by the names of `LIMITS`.
+
+    Raises:
+        ToolError: there is no such DAG, it is another user's, or what is wanted is no limit.
+    """
+    if not wanted:
+        raise ToolError("No valid throttle specified")
+    for name, value in wanted.items():
+        if not is_possible(name, value):
+            raise ToolError(f"--{LIMITS[name]} {value} is no limit; expected a number from "
+                            f"{'1 to 1000' if name == 'submits' else '0, which is none, to 2147483647'}")
+    ad, changed = _dag_of(word, ended=False), {ATTRIBUTES[name]: value for name, value in wanted.items()}
+    change = ClassAd()
+    change.update(changed)
+    with schedd(load()) as there:
+        ((_, _, result),) = there.ask(EditJobs(attributes=change.to_bytes(), ids=((int(word), 0),))).results
+    if result is not ActionResult.SUCCESS:
+        raise ToolError(f"the limits of DAG {word} are not yours to change")
+    return {name: ad.get_int(name) for name in SHOWN if name in ad} | changed
 
 
 def resources(given: dict[str, Any]) -> int:

@@ -32,7 +32,8 @@ class Option:
 
 @attrs.frozen
 class Operand:
-    """What a verb is about; ``count`` is one of ``""`` (just one), ``?``, ``*`` and ``+``."""
+    """What a verb is about; ``count`` is one of ``""`` (just one), ``?``, ``*``, ``+`` and ``...``
+    (all the rest, options too)."""
 
     name: str
     text: str
@@ -71,6 +72,8 @@ SET_OWNER = Option(("--owner",), "USER", "whose; by default yours")
 CRED_TYPE = Operand("type", "oauth2 or kerberos; password is refused, with the reason")
 SERVICE = Option(("--service",), "SERVICE", "of which service")
 HANDLE = Option(("--handle",), "HANDLE", "which of several of one service")
+NO_OCU = ("no slots are held back for an owner of capacity; GROUP_QUOTA_<group> gives a group its share of the pool, "
+          "and RANK of a machine prefers its owner's jobs")
 NO_ANNEX = "condor_annex has machines of a Slurm cluster in the pool; condor_flock lets pools lend each other theirs"
 
 
@@ -123,8 +126,12 @@ DAG = Noun(name="dag", text="a workflow", verbs=(
     Verb(name="resources", text="memory and hosts of its jobs", act="dag:resources", operands=(DAG_ID,),
          options=(Option(("-history",), "", "of those that have left the queue"),)),
     _refused("histogram", "draw states over time", "nothing draws them here; the page of condor-web shows a DAG"),
-    _refused("throttle", "change its limits", "a run takes its limits when it begins: condor_hold its job, change them "
-                                              "in its configuration file, and condor_release it"),
+    Verb(name="throttle", text="change its limits", act="dag:throttle", operands=(DAG_ID,), options=tuple(
+        Option((f"--{name}",), "N", text, is_number=True) for name, text in (
+            ("nodes", "nodes that have jobs in the queue at once; 0: any number"),
+            ("idle", "its idle jobs in the queue; 0: any number"), ("pre", "PRE scripts at once; 0: any number"),
+            ("hold", "HOLD scripts at once; 0: any number"), ("post", "POST scripts at once; 0: any number"),
+            ("submissions", "nodes that are submitted together")))),
 ))  # fmt: skip
 EVENTLOG = Noun(name="eventlog", text="job event logs", verbs=(
     Verb(name="read", text="one line for each job of some logs", act="eventlog:read", operands=(LOG_FILES,), options=(
@@ -165,7 +172,15 @@ CM = Noun(name="cm", text="central managers", verbs=(
 ANNEX = Noun(name="annex", text="rented machines (condor_annex)", verbs=tuple(
     _refused(name, text, NO_ANNEX) for name, text in (
         ("create", "rent"), ("add", "rent more"), ("status", "show"), ("shutdown", "give back"),
-        ("systems", "list what there is"), ("login", "log in there"))))
+        ("systems", "list what there is"), ("login", "log in there"), ("setup", "prepare an account in a cloud"),
+        ("checksetup", "look whether it is prepared"))))
+OCU = Noun(name="ocu", text="capacity that an owner has paid for", verbs=tuple(
+    _refused(name, text, NO_OCU) for name, text in (
+        ("create", "reserve"), ("query", "list"), ("status", "show"), ("remove", "give back"))))
+SNAKE = Noun(name="snake", text="Snakemake's workflows", verbs=(
+    Verb(name="submit", text="queue a local job that runs Snakemake, which submits its rules' jobs", act="snake:submit",
+         operands=(Operand("words", "the Snakefile (Snakefile); behind -- what Snakemake is given", "..."),),
+         options=(Option(("--jobdir",), "DIR", "where its logs go (logs)"),)),))
 OWNER = Noun(name="owner", text="the owner of this machine (condor_owner)", verbs=_ours(
     "condor_owner", status="what the pool does here", pause="nothing of the pool runs here for a time",
     resume="the pause is over"))
@@ -184,4 +199,5 @@ FLOCK = Noun(name="flock", text="pools that lend each other machines (condor_flo
     "condor_flock", invite="invite another pool", accept="accept an invitation", list="partners",
     revoke="end a partnership", limit="terms", status="gateways", report="who lent what"))
 NOUNS: dict[str, Noun] = {noun.name: noun for noun in (
-    DAG, JOB, JOBSET, EVENTLOG, CREDENTIAL, SERVER, AP, EP, CM, ANNEX, OWNER, POLICY, CHECKPOINT, SIMULATE, FLOCK)}
+    DAG, JOB, JOBSET, EVENTLOG, CREDENTIAL, SERVER, AP, EP, CM, OCU, SNAKE, ANNEX, OWNER, POLICY, CHECKPOINT, SIMULATE,
+    FLOCK)}

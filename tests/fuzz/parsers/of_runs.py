@@ -139,9 +139,9 @@ def page_question(data: bytes) -> None:
 def workflow(data: bytes) -> None:
     """What a job tells of its workflow: the picture has nodes and lines between them, and can be sent."""
     first, _, second = text_of(data).replace("\0", "").partition("\n")
-    picture = dag_picture(ClassAd({"DAG_Graph": first, "DAG_NodeStates": second, "DAG_NodeJobs": second,
-                                   "DAG_Levels": first}))
-    json.dumps(dag_picture(ClassAd({"DAG_Levels": first})))
+    picture = dag_picture(ClassAd({"DAGMan_Graph": first, "DAGMan_NodeStates": second, "DAGMan_NodeJobs": second,
+                                   "DAGMan_Levels": first}))
+    json.dumps(dag_picture(ClassAd({"DAGMan_Levels": first})))
     if picture is not None:
         json.dumps(picture)
         for ends in picture["edges"]:

@@ -83,7 +83,7 @@ def test_a_node_that_is_tried_again_leads_to_its_last_jobs() -> None:
 @pytest.mark.parametrize("jobs", ["[1", "{}", '["7"]', "[true]", "[-7]", "[1e99]", "[]", "[9999999999999]", "[[7]]",
                                   "7"])
 def test_a_number_that_is_none_leads_nowhere(jobs: str) -> None:
-    shown = dag_picture(ClassAd({"DAG_Graph": '[["a", []]]', "DAG_NodeStates": "x", "DAG_NodeJobs": jobs}))
+    shown = dag_picture(ClassAd({"DAGMan_Graph": '[["a", []]]', "DAGMan_NodeStates": "x", "DAGMan_NodeJobs": jobs}))
     assert shown is not None
     assert shown["nodes"][0]["job"] == ""
 
@@ -125,7 +125,7 @@ def test_a_long_chain_is_a_bounded_number_of_levels() -> None:
 ])
 def test_long_names_and_many_edges_are_levels_too(text: str) -> None:
     ad = ad_of(run_of(text))
-    assert ad.get_str("DAG_Graph") == ""
+    assert ad.get_str("DAGMan_Graph") == ""
     shown = dag_picture(ad)
     assert shown is not None
     assert shown["nodes"] == []
@@ -148,10 +148,11 @@ def test_parents_come_before_their_children_in_any_dag() -> None:
 
 
 @pytest.mark.parametrize("attributes", [
-    {}, {"DAG_Graph": "{"}, {"DAG_Graph": "[" * 20_000}, {"DAG_Graph": "null"}, {"DAG_Graph": "[]"},
-    {"DAG_Graph": "[1]"}, {"DAG_Graph": '[["a"]]'}, {"DAG_Graph": '[[1, []]]'}, {"DAG_Graph": '[["a", {}]]'},
-    {"DAG_Graph": json.dumps([["a", []]] * (MOST_NODES + 1))}, {"DAG_Graph": 7}, {"DAG_Levels": "[3]"},
-    {"DAG_Levels": json.dumps([{}] * (MOST_LEVELS + 1))}, {"DAG_Graph": "x" * (MOST_LETTERS * 5)},
+    {}, {"DAGMan_Graph": "{"}, {"DAGMan_Graph": "[" * 20_000}, {"DAGMan_Graph": "null"}, {"DAGMan_Graph": "[]"},
+    {"DAGMan_Graph": "[1]"}, {"DAGMan_Graph": '[["a"]]'}, {"DAGMan_Graph": '[[1, []]]'},
+    {"DAGMan_Graph": '[["a", {}]]'},
+    {"DAGMan_Graph": json.dumps([["a", []]] * (MOST_NODES + 1))}, {"DAGMan_Graph": 7}, {"DAGMan_Levels": "[3]"},
+    {"DAGMan_Levels": json.dumps([{}] * (MOST_LEVELS + 1))}, {"DAGMan_Graph": "x" * (MOST_LETTERS * 5)},
 ])
 def test_what_is_no_picture_is_none(attributes: dict[str, Any]) -> None:
     assert dag_picture(ClassAd(attributes)) is None
@@ -159,12 +160,12 @@ def test_what_is_no_picture_is_none(attributes: dict[str, Any]) -> None:
 
 def test_what_a_hostile_ad_tells_is_bounded() -> None:
     graph = [["a" * 1000, []], ["b", [0, 0, -1, 1, 2, 99, "0", None, True, 1e9]]]
-    shown = dag_picture(ClassAd({"DAG_Graph": json.dumps(graph), "DAG_NodeStates": "d"}))
+    shown = dag_picture(ClassAd({"DAGMan_Graph": json.dumps(graph), "DAGMan_NodeStates": "d"}))
     assert shown is not None
     assert len(shown["nodes"][0]["name"]) == 200
     assert [node["state"] for node in shown["nodes"]] == ["done", "other"]
     assert shown["edges"] == [[0, 1]]
-    levels = dag_picture(ClassAd({"DAG_Levels": '[{"d": 1e99, "x": -1, "nope": 3, "w": 2, "h": true}]'}))
+    levels = dag_picture(ClassAd({"DAGMan_Levels": '[{"d": 1e99, "x": -1, "nope": 3, "w": 2, "h": true}]'}))
     assert levels is not None
     assert levels["levels"] == [{"waiting": 2}]
 

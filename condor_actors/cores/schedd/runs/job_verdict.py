@@ -10,7 +10,7 @@ from condor_actors.cores.schedd.local_jobs import is_grid
 from condor_actors.cores.schedd.queued_job import Job
 from condor_actors.cores.schedd.raised_requests import larger_request
 from condor_actors.cores.schedd.schedd_context import ScheddContext
-from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus, Universe
+from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus
 from condor_actors.messages.shadow_host import RunEnded
 
 __all__ = ["JobVerdict", "end_of"]
@@ -32,13 +32,18 @@ class JobVerdict:
     def __call__(self, job: Job, message: RunEnded) -> str:
         """The verdict about the job."""
         outcome = message.outcome
+        evicted = outcome not in ("lost", "failed")
         if job.status is JobStatus.REMOVED:
-            self._log_eviction(job, outcome)
+            if evicted and not is_grid(job):  # the log says that the run was ended before it says that the job is gone
+                self._notices.due(job, JobEventType.JOB_EVICTED, EvictReason=job.ad.get_str("RemoveReason"))
             self._transitions.leave_removed(job)
             return "removed"
         if job.status is JobStatus.HELD:
+            self._transitions.tell_hold_of(job, evicted=evicted)
             return "held"
         if job.status is JobStatus.IDLE and (outcome == "evicted" or not is_grid(job)):  # released while the run ended
+            if evicted:
+                self._notices.due(job, JobEventType.JOB_EVICTED, EvictReason=job.ad.get_str("LastHoldReason"))
             self._transitions.requeue(job)
             return "requeued"
         if outcome == "exited":
@@ -65,12 +70,6 @@ class JobVerdict:
         self._transitions.requeue(job)
         self._policy.evaluate(job)
         return "requeued"
-
-    def _log_eviction(self, job: Job, outcome: str) -> None:
-        """The run of a job that is removed was ended: the log says so before it says that the job is gone."""
-        if outcome not in ("lost", "failed") and job.ad.get_int("JobUniverse") not in (Universe.SCHEDULER,
-                                                                                      Universe.GRID):
-            self._notices.due(job, JobEventType.JOB_EVICTED, EvictReason=job.ad.get_str("RemoveReason"))
 
     def _ask_for_more(self, job: Job, reason: str, attribute: str, amount: int) -> str:
         """The job was over a limit, and has said what it needs then."""

@@ -130,8 +130,9 @@ def test_hold_release_remove_of_a_running_job(pool: SubmitPool) -> None:
     text = (pool.home / "log").read_text()
     for words in ("Job was held", "Job was released", "Job was aborted"):
         assert words in text
-    assert text.count("Job was evicted.") == 1, "the run that the removal has ended"
-    assert text.index("Job was evicted.") < text.index("Job was aborted")
+    assert text.count("Job was evicted.") == 2, "the run that the hold has ended, and that which the removal has"
+    assert text.index("Job was evicted.") < text.index("Job was held")
+    assert text.index("Job was released") < text.rindex("Job was evicted.") < text.index("Job was aborted")
     assert f"\tReason: {job.get_str('RemoveReason')}\n" in text
 
 
