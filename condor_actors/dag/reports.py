@@ -78,7 +78,7 @@ def attributes(run: DagRun, now_s: float) -> Mapping[str, int | bool]:
         "DAG_NodesPrerun": shown["Pre"], "DAG_NodesQueued": shown["Queued"], "DAG_NodesPostrun": shown["Post"],
         "DAG_NodesHoldrun": len(run.nodes.scripts["hold"].running), "DAG_NodesReady": shown["Ready"],
         "DAG_NodesFailed": shown["Failed"], "DAG_NodesUnready": shown["Un-Ready"],
-        "DAG_NodesFutile": shown["Futile"], "DAG_Status": int(run.status), "DAG_InRecovery": False,
+        "DAG_NodesFutile": shown["Futile"], "DAG_Status": int(run.status), "DAG_InRecovery": 0,
         "DAG_JobsSubmitted": run.nodes.jobs_submitted, "DAG_JobsIdle": run.nodes.idle, "DAG_JobsHeld": held(run),
         "DAG_JobsRunning": running, "DAG_JobsCompleted": run.nodes.jobs_succeeded,
     }

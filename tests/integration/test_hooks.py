@@ -20,6 +20,19 @@ Environment = "CHOSEN=yes"
 Other = 1
 END
 """
+FIRST = """#!/bin/sh
+cat > {place}/first.ad
+id -un > {place}/first.who
+env > {place}/first.env
+pwd > {place}/first.pwd
+sleep 1000 > /dev/null 2>&1 &
+echo $! > {place}/first.pid
+echo 'Environment = "CHOSEN=early"'
+"""
+LAST = """#!/bin/sh
+cat > {place}/last.ad
+ls > {place}/last.ls
+"""
 UPDATE = """#!/bin/sh
 cat > update.new && mv update.new update
 """
@@ -56,6 +69,14 @@ WATCH_HOOK_UPDATE_JOB_INFO = {place}/update
 WATCH_HOOK_JOB_EXIT = {place}/exit
 STARTER_INITIAL_UPDATE_INTERVAL = 1
 STARTER_UPDATE_INTERVAL = 1
+FIRST_HOOK_PREPARE_JOB_BEFORE_TRANSFER = {place}/first
+FIRST_HOOK_PREPARE_JOB = {place}/last
+NOTYET_HOOK_PREPARE_JOB_BEFORE_TRANSFER = {place}/refuse
+NOTHERE_HOOK_PREPARE_JOB_BEFORE_TRANSFER = {place}/elsewhere
+NEVER_HOOK_PREPARE_JOB_BEFORE_TRANSFER = {place}/slow
+ABSENT_HOOK_PREPARE_JOB_BEFORE_TRANSFER = {place}/there-is-none
+TOOLATE_HOOK_PREPARE_JOB_BEFORE_TRANSFER = {place}/slow
+TOOLATE_HOOK_PREPARE_JOB_TIMEOUT = 1
 REFUSE_HOOK_PREPARE_JOB = {place}/refuse
 GONE_HOOK_PREPARE_JOB = {place}/there-is-none
 ELSEWHERE_HOOK_PREPARE_JOB = {place}/elsewhere
@@ -73,7 +94,8 @@ def pool() -> Iterator[PersonalPool]:
         place = folder / "site"
         place.mkdir()
         place.chmod(0o777)
-        for name, text in (("choose", CHOOSE), ("update", UPDATE), ("exit", EXIT), ("refuse", REFUSE),
+        for name, text in (("first", FIRST), ("last", LAST), ("choose", CHOOSE), ("update", UPDATE), ("exit", EXIT),
+                           ("refuse", REFUSE),
                            ("elsewhere", ELSEWHERE), ("slow", SLOW), ("wrapper", WRAPPER)):
             (place / name).write_text(text.replace("{place}", str(place)))
             (place / name).chmod(0o755)
@@ -103,7 +125,49 @@ def test_the_hook_before_the_start_chooses_the_program(pool: PersonalPool) -> No
     assert (first, third) == ("prepared", "yes")
     assert user != "root"
     assert "ClusterId = " in (pool.work / "ad.word").read_text(), "what it makes in the folder comes home with the rest"
-    assert "Other of the hook SITE have no effect" in (pool.dir / "log" / "StarterHostLog").read_text()
+    assert "Other of the hook SITE_HOOK_PREPARE_JOB have no effect" in (pool.dir / "log" / "StarterHostLog").read_text()
+
+
+def test_the_hook_before_the_transfer_runs_first(pool: PersonalPool) -> None:
+    """Its output changes what the next hook, and the program, are told; nothing of it is left."""
+    place = pool.folder / "site"
+    (pool.work / "brought").write_text("input\n")
+    submit(pool, "early", "first", script="cat brought; echo $CHOSEN", more="transfer_input_files = brought")
+    pool.wait("early.log")
+    assert (pool.work / "early.out").read_text() == "input\nearly\n"
+    assert "ClusterId = " in (place / "first.ad").read_text()
+    assert (place / "first.pwd").read_text() == "/\n"
+    assert "_CONDOR_SCRATCH_DIR" not in (place / "first.env").read_text(), "there is none yet"
+    assert (place / "first.who").read_text() != "root\n"
+    assert 'Environment = "CHOSEN=early"' in (place / "last.ad").read_text()
+    assert "brought" in (place / "last.ls").read_text().split()
+    assert not os.path.exists(f"/proc/{(place / 'first.pid').read_text().strip()}"), "what it began has ended"
+
+
+def test_a_job_whose_hook_before_the_transfer_fails(pool: PersonalPool) -> None:
+    """It is held, or tried elsewhere, as with the other one."""
+    place = pool.folder / "site"
+    assert "NOTYET_HOOK_PREPARE_JOB_BEFORE_TRANSFER failed with status 7: the disk is not mounted" in reason(
+        pool, submit(pool, "notyet", "notyet"))
+    assert "ABSENT_HOOK_PREPARE_JOB_BEFORE_TRANSFER cannot be run" in reason(pool, submit(pool, "absent", "absent"))
+    assert "did not end within 1 s" in reason(pool, submit(pool, "toolate", "toolate"))
+    submit(pool, "nothere", "nothere")
+    until(lambda: (place / "tries").exists() and len((place / "tries").read_text().split()) >= 2, "it is tried again")
+    (place / "ready").touch()
+    pool.wait("nothere.log")
+    assert (pool.work / "nothere.out").read_text() == "plain\n"
+    for name in ("ready", "tries"):
+        (place / name).unlink()
+
+
+def test_a_job_is_removed_while_its_hook_before_the_transfer_runs(pool: PersonalPool) -> None:
+    begun = pool.folder / "site" / "slow.begun"
+    begun.unlink(missing_ok=True)
+    cluster = submit(pool, "never", "never")
+    until(begun.exists, "the hook runs")
+    pool.run("condor_rm", str(cluster))
+    until(lambda: "009 (" in (pool.work / "never.log").read_text(), "the job is gone")
+    begun.unlink()
 
 
 def test_one_that_fails_holds_the_job_with_its_text(pool: PersonalPool) -> None:

@@ -14,10 +14,13 @@ ROWS = (
          read_by=STARTER),
     text("STARTER_DEFAULT_JOB_HOOK_KEYWORD", None, "The keyword of the hooks of jobs that name none that there is.",
          read_by=STARTER),
+    path("<KEYWORD>_HOOK_PREPARE_JOB_BEFORE_TRANSFER", None, "Runs before the job's input files are laid out and"
+         " fetched.", change="live", read_by=STARTER),
     path("<KEYWORD>_HOOK_PREPARE_JOB", None, "Runs before the job begins, when its input files are there.",
          change="live", read_by=STARTER),
     text("<KEYWORD>_HOOK_PREPARE_JOB_ARGS", None, "The arguments of that program.", read_by=STARTER),
-    seconds("<KEYWORD>_HOOK_PREPARE_JOB_TIMEOUT", None, "How long that program may take; 600 by default.", low=1,
+    seconds("<KEYWORD>_HOOK_PREPARE_JOB_TIMEOUT", None, "How long that program, or the one before"
+            " the transfer, may take; 600 by default.", low=1,
             read_by=STARTER),
     path("<KEYWORD>_HOOK_UPDATE_JOB_INFO", None, "Runs whenever the usage of the job was measured.", change="live",
          read_by=STARTER),

@@ -40,12 +40,14 @@ class Hooks:
 
     Attributes:
         keyword: in capitals.
-        prepare, prepare_arguments: before the job begins; prepare_s: how long it may take.
+        before_transfer: before its input files come.
+        prepare, prepare_arguments: before the job begins; prepare_s: how long each of these two may take.
         update: while it runs.
         exit: when it has ended; exit_s: how long it may take.
     """
 
     keyword: str
+    before_transfer: str = ""
     prepare: str = ""
     prepare_arguments: tuple[str, ...] = ()
     prepare_s: float = PREPARE_S
@@ -114,18 +116,18 @@ class Outcome:
     holds: bool = True
 
 
-def prepared(answer: HookAnswer, job: ClassAd, spec: RunSpec, keyword: str) -> Outcome:
-    """What the hook before the start of a job means.
+def prepared(answer: HookAnswer, job: ClassAd, spec: RunSpec, hook: str) -> Outcome:
+    """What a hook before the start of a job means, also that before its files come.
 
     Args:
         answer: of the hook.
         job: its ad, which is changed; spec: how it would be started.
-        keyword: for the texts.
+        hook: its parameter, for the texts.
 
     Raises:
         BadJob: with what the hook says it cannot be run.
     """
-    name = f"the hook {keyword}_HOOK_PREPARE_JOB"
+    name = f"the hook {hook}"
     if answer.problem:
         return Outcome(problem=f"{name} cannot be run: {answer.problem}")
     if answer.late:

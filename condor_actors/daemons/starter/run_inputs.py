@@ -68,6 +68,20 @@ class RunInputs:
                 if self._wants_more():
                     return
             starter.account = edges.account_for(starter.spec, starter.claim)
+        except BadJob as error:
+            starter.decide(jr.PrepareFailed(str(error), HoldCode.FAILED_TO_CREATE_PROCESS))
+            return
+        except (BadManifest, BlobError, OSError) as error:
+            self._not_filled(error)
+            return
+        if not starter.hooks.before_transfer(self._lay_out):
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Make the scratch directory and fill it with what the shadow has sent."""
+        starter = self._starter
+        edges, held = starter.edges, starter.held
+        try:
             sandbox = held.sandbox = edges.root.create(starter.account)
             entries = without_image(_executable(self._entries, starter.spec.plugins), starter.spec.container)
             ads = (self._job_ad(), starter.claim.slot_ad)

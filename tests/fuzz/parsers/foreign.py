@@ -213,7 +213,7 @@ def site_program(data: bytes) -> None:
         write_site((printed.ad,), ad, names, {})
         ClassAd.from_bytes(ad.to_bytes())
     with contextlib.suppress(BadJob):
-        prepared(HookAnswer(printed=data, said=data), ClassAd(HOOKED), read_spec(ClassAd(HOOKED)), "SITE")
+        prepared(HookAnswer(printed=data, said=data), ClassAd(HOOKED), read_spec(ClassAd(HOOKED)), "SITE_HOOK")
 
 
 def dag_file(data: bytes) -> None:

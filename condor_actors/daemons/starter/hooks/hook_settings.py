@@ -13,7 +13,7 @@ from condor_actors.cores.starter.hooks import EXIT_S, PREPARE_S, Hooks, HookSett
 
 __all__ = ["hook_settings"]
 
-_KEYWORD = re.compile(r"([A-Z0-9_]+)_HOOK_(?:PREPARE_JOB|UPDATE_JOB_INFO|JOB_EXIT)")
+_KEYWORD = re.compile(r"([A-Z0-9_]+)_HOOK_(?:PREPARE_JOB(?:_BEFORE_TRANSFER)?|UPDATE_JOB_INFO|JOB_EXIT)")
 
 
 def hook_settings(config: Config) -> HookSettings:
@@ -32,11 +32,12 @@ def hook_settings(config: Config) -> HookSettings:
 
 def _hooks(config: Config, keyword: str) -> Hooks | None:
     prepare = _path(config, f"{keyword}_HOOK_PREPARE_JOB")
+    transfer = _path(config, f"{keyword}_HOOK_PREPARE_JOB_BEFORE_TRANSFER")
     update, ending = _path(config, f"{keyword}_HOOK_UPDATE_JOB_INFO"), _path(config, f"{keyword}_HOOK_JOB_EXIT")
-    if not (prepare or update or ending):
+    if not (transfer or prepare or update or ending):
         return None
     return Hooks(
-        keyword=keyword, prepare=prepare, update=update, exit=ending,
+        keyword=keyword, before_transfer=transfer, prepare=prepare, update=update, exit=ending,
         prepare_arguments=_words(config, f"{keyword}_HOOK_PREPARE_JOB_ARGS"),
         prepare_s=_seconds(config, f"{keyword}_HOOK_PREPARE_JOB_TIMEOUT", PREPARE_S),
         exit_s=_seconds(config, f"{keyword}_HOOK_JOB_EXIT_TIMEOUT", EXIT_S))

@@ -1,4 +1,4 @@
-"""Programs of the site around a run: before the job begins, while it runs, when it has ended.
+"""Programs of the site around a run: before its files come, before the job begins, while it runs, when it has ended.
 
 Theory: a hook is the administrator's program and runs as the job's account in the job's folder, so it can do no more
 than the job, and what it says counts for the job alone.  Its processes belong to the run: they have its mark and its
@@ -43,6 +43,7 @@ SAID_BYTES = 2000
 PATH = "/usr/local/bin:/usr/bin:/bin"
 OVER = "hook"
 """The timer of a hook that is waited for."""
+_BEFORE = (jr.StarterState.PREPARING, jr.StarterState.STARTING)
 
 
 class RunHooks:
@@ -58,13 +59,35 @@ class RunHooks:
         self._hooks = hooks if hooks is not None else Hooks(keyword="")
         self._waited_for: _Hook | None = None
         self._advisory: _Hook | None = None
-        self._is_prepared = self._has_ended = False
+        self._is_asked = self._is_prepared = self._has_ended = False
         self._frozen = False
 
     @property
     def runs(self) -> bool:
         """Whether the run waits for one."""
         return self._waited_for is not None
+
+    # ---- before its files come
+
+    def before_transfer(self, go_on: Callable[[], None]) -> bool:
+        """Whether there is a hook to run before the scratch directory is filled; ``go_on`` is called after it.
+
+        It begins in no folder of the job's, for nothing may lie there when files come; what it leaves running is
+        killed.
+        """
+        program, starter = self._hooks.before_transfer, self._starter
+        if self._is_asked or not program:
+            return False
+        self._is_asked = True
+
+        def over(answer: HookAnswer) -> None:
+            if starter.processes is not None:
+                starter.processes.kill()
+            if starter.core.state is jr.StarterState.PREPARING and self._take(answer, "_BEFORE_TRANSFER"):
+                go_on()
+
+        self._run(program, (), starter.job_ad, over, self._hooks.prepare_s)
+        return True
 
     # ---- before the job begins
 
@@ -90,28 +113,34 @@ class RunHooks:
             give_up()
         return True
 
-    def _take(self, answer: HookAnswer) -> bool:
-        """Take what the hook for the start has said; False: the job does not begin."""
-        starter, keyword = self._starter, self._hooks.keyword
-        core = starter.core
+    def _take(self, answer: HookAnswer, when: str = "") -> bool:
+        """Take what the hook for the start, or before the transfer, has said; False: the job does not begin."""
+        starter, hook = self._starter, f"{self._hooks.keyword}_HOOK_PREPARE_JOB{when}"
+        core, job = starter.core, ClassAd.from_bytes(starter.job_ad)
         if core.stopping is not None or core.closing is not None:
             starter.decide(jr.StartFailed(f"Error from {starter.claim.slot_name}: it was to go before it began", 0))
             return False
         try:
-            found = prepared(answer, ClassAd.from_bytes(starter.job_ad), starter.spec, keyword)
+            found = prepared(answer, job, starter.spec, hook)
         except BadJob as error:
-            found = Outcome(problem=f"with what the hook {keyword}_HOOK_PREPARE_JOB says it cannot be run: {error}")
+            found = Outcome(problem=f"with what the hook {hook} says it cannot be run: {error}")
         if found.problem:
-            hold_code = HoldCode.HOOK_PREPARE_JOB_FAILURE if found.holds else 0
-            starter.decide(jr.StartFailed(f"Error from {starter.claim.slot_name}: {found.problem}", hold_code))
+            self._fail(found.problem, HoldCode.HOOK_PREPARE_JOB_FAILURE if found.holds else 0)
             return False
         if found.ignored:
-            starter.context.log.warn("run {run}: {names} of the hook {keyword} have no effect; it can change the "
+            starter.context.log.warn("run {run}: {names} of the hook {hook} have no effect; it can change the "
                                      "program, its arguments and its environment", run=starter.run_id,
-                                     names=", ".join(found.ignored), keyword=keyword)
+                                     names=", ".join(found.ignored), hook=hook)
         if found.spec is not None:
             starter.spec = found.spec
+            if when:  # the next hook, and the job, see what it has changed
+                starter.job_ad = job.to_bytes()
         return True
+
+    def _fail(self, problem: str, hold_code: int) -> None:
+        """The job does not begin."""
+        failed = jr.PrepareFailed if self._starter.core.state is jr.StarterState.PREPARING else jr.StartFailed
+        self._starter.decide(failed(f"Error from {self._starter.claim.slot_name}: {problem}", hold_code))
 
     # ---- while it runs
 
@@ -161,7 +190,7 @@ class RunHooks:
         if self._waited_for is None:
             return
         core = self._starter.core
-        if core.state is jr.StarterState.STARTING:
+        if core.state in _BEFORE:
             if core.stopping is not None or core.closing is not None:
                 self.timer()
                 return
@@ -198,9 +227,8 @@ class RunHooks:
             hook = self._waited_for = self._begin(program, arguments, ad, ended)
         except OSError as error:
             self._waited_for = None
-            if starter.core.state is jr.StarterState.STARTING:
-                why = f"Error from {starter.claim.slot_name}: the hook {program} cannot be run: {error}"
-                starter.decide(jr.StartFailed(why, HoldCode.HOOK_PREPARE_JOB_FAILURE))
+            if starter.core.state in _BEFORE:
+                self._fail(f"the hook {program} cannot be run: {error}", HoldCode.HOOK_PREPARE_JOB_FAILURE)
             return False
         starter.processes.leader(hook.pid)
         starter.context.set_timer(OVER, most_s)
@@ -209,15 +237,17 @@ class RunHooks:
     def _begin(self, program: str, arguments: Sequence[str], ad: bytes, over: Callable[[HookAnswer], None]) -> _Hook:
         starter = self._starter
         sandbox, account = starter.sandbox, starter.account or starter.edges.host.own_account
-        assert sandbox is not None
         environment = {
             "PATH": PATH, "HOME": account.home, "USER": account.name, "LOGNAME": account.name,
-            "_CONDOR_SCRATCH_DIR": sandbox.path, "_CONDOR_SLOT": starter.claim.slot_name.partition("@")[0],
-            "_CONDOR_JOB_AD": f"{sandbox.path}/.job.ad", "_CONDOR_MACHINE_AD": f"{sandbox.path}/.machine.ad",
+            "_CONDOR_SLOT": starter.claim.slot_name.partition("@")[0],
             MARK: f"{starter.edges.root.path}:{starter.run_id}"}
+        if sandbox is not None:
+            environment |= {"_CONDOR_SCRATCH_DIR": sandbox.path, "_CONDOR_JOB_AD": f"{sandbox.path}/.job.ad",
+                            "_CONDOR_MACHINE_AD": f"{sandbox.path}/.machine.ad"}
         claim = starter.claim
         plan = LaunchPlan(
-            program=program, arguments=tuple(arguments), environment=environment, directory=sandbox.path, stdin=-1,
+            program=program, arguments=tuple(arguments), environment=environment,
+            directory="/" if sandbox is None else sandbox.path, stdin=-1,
             stdout=-1, stderr=-1, account=starter.account,
             cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
             limits=starter.edges.limits(starter.spec, claim, account))

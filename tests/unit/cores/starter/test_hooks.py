@@ -26,7 +26,7 @@ JOB = {"ClusterId": 1, "ProcId": 0, "Cmd": "/bin/true", "Arguments": "old", "Env
 
 def outcome(printed: str = "", job: dict[str, Any] | None = None, **answer: Any) -> Any:
     ad = ClassAd(JOB if job is None else job)
-    return prepared(HookAnswer(printed=printed.encode(), **answer), ad, read_spec(ad), "ATLAS")
+    return prepared(HookAnswer(printed=printed.encode(), **answer), ad, read_spec(ad), "ATLAS_HOOK_PREPARE_JOB")
 
 
 def test_which_hooks_a_job_has() -> None:

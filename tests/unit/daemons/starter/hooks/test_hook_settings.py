@@ -26,13 +26,14 @@ def test_all_that_can_be_said(tmp_path: Path) -> None:
         ATLAS_HOOK_JOB_EXIT = /c
         ATLAS_HOOK_JOB_EXIT_TIMEOUT = 60
         CMS_HOOK_JOB_EXIT = /d
+        ALICE_HOOK_PREPARE_JOB_BEFORE_TRANSFER = /e
         EMPTY_HOOK_JOB_EXIT =
         STARTER_DEFAULT_JOB_HOOK_KEYWORD = cms
     """))
     assert found.hooks == {
         "ATLAS": Hooks(keyword="ATLAS", prepare="/a", prepare_arguments=("one", "two three"), prepare_s=5.0,
                        update="/b", exit="/c", exit_s=60.0),
-        "CMS": Hooks(keyword="CMS", exit="/d")}
+        "CMS": Hooks(keyword="CMS", exit="/d"), "ALICE": Hooks(keyword="ALICE", before_transfer="/e")}
     assert (found.forced, found.default) == ("", "cms")
 
 
