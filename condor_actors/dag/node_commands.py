@@ -248,8 +248,8 @@ def _category(scope: Scope, statement: Statement) -> None:
 
 
 def category_of(scope: Scope, name: str) -> str:
-    """The full name of a category: a splice's own, unless it begins with ``+``."""
-    return name[1:] if name.startswith("+") else scope.prefix + name
+    """The full name of a category: a splice's own, unless it begins with ``+``, which belongs to the name."""
+    return name if name.startswith("+") else scope.prefix + name
 
 
 def _done(scope: Scope, statement: Statement) -> None:

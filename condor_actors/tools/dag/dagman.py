@@ -28,7 +28,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from random import Random
 from typing import Any
@@ -51,7 +51,7 @@ from condor_actors.tools.dag.dag_files import DagFiles, is_ours, named_state, op
 from condor_actors.tools.dag.dag_flags import SHARED, DagOptions, inherited_words, options_of
 from condor_actors.tools.dag.journal import Journal, JournalError, digest_of
 from condor_actors.tools.dag.log_recovery import events_of, give_up_lost, recover, whole_bytes
-from condor_actors.tools.dag.retelling import retold
+from condor_actors.tools.dag.retelling import Again, retold
 from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
 from condor_actors.tools.dag.submitter import SCHEDD_AWAY, Submitter
 from condor_actors.tools.dag.throttles import Throttles
@@ -227,7 +227,7 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[..., 
         raise _ScheddAwayError(str(error)) from None
     if "batch-name" not in options.texts and "JobBatchName" in ad:
         words += ["-Batch-Name", ad.get_str("JobBatchName")]
-    goes_on = os.path.exists(files.journal) and "force" not in options.switches
+    goes_on = os.path.exists(files.journal) and ("force" not in options.switches or _is_own(files.journal, ad))
     rescue = Journal.head(files.journal)[2] if goes_on else _rescue(options, files, config)
     if rescue:
         say(f"Restoring state from {rescue}")
@@ -273,11 +273,15 @@ def _begun(dag: Dag, files: DagFiles, settings: RunSettings, nodes_log: str, res
         say("Running in RECOVERY mode...")
     if goes_on:
         run = DagRun(dag, Journal.head(files.journal)[3])
-        journal = Journal.open(files.journal, digest, run.handle)
+        again = Again(run)
+        journal = Journal.open(files.journal, digest, again.take)
         from_log = run.nodes.is_recovering or (from_log and run.phase is Phase.BEFORE)  # killed when it read the log
         if not from_log:
-            if is_ours(nodes_log):
-                _say_again(run, nodes_log, journal.offset, say)
+            if not again.is_told_by(nodes_log):
+                say("Error: DAG semantics violated")
+                raise ToolError(f"ERROR: {nodes_log} is not the event log that the run has read: jobs that have begun "
+                                "are not in it. Put it back and submit again, or begin anew with -force")
+            _say_again(again.lines, say)
             limits = _limits(settings)
             if limits != _limits(run.nodes.settings):
                 run.handle(limits)
@@ -297,11 +301,19 @@ def _begun(dag: Dag, files: DagFiles, settings: RunSettings, nodes_log: str, res
     return DagRun(dag, settings), Journal.create(files.journal, digest, settings, rescue, time.time())
 
 
-def _say_again(run: DagRun, log: str, size: int, say: Callable[..., None]) -> None:
-    """Tell dagman.out the events that are known already."""
-    lines = retold(run, events_of(log, size))
+def _say_again(told: Iterable[str], say: Callable[..., None]) -> None:
+    """Tell dagman.out what is known already."""
+    lines = iter(told)
     while some := tuple(islice(lines, SAID_AT_ONCE)):
         say(*some)
+
+
+def _is_own(journal: str, ad: ClassAd) -> bool:
+    """Whether the journal is of this very job, which was started anew; what it is told to begin anew is another's."""
+    try:
+        return Journal.head(journal)[1] >= ad.get_int("QDate") > 0
+    except JournalError:
+        return False
 
 
 def _limits(settings: RunSettings) -> ThrottlesSet:
@@ -316,7 +328,7 @@ def _of_log(dag: Dag, files: DagFiles, settings: RunSettings, nodes_log: str, re
     free = attrs.evolve(settings, jobs=0, idle=0, pre=0, post=0, hold=0)
     run, lines = DagRun(dag, free), list[str]()
     size = whole_bytes(nodes_log)
-    _say_again(run, nodes_log, size, say)
+    _say_again(retold(run, events_of(nodes_log, size)), say)
 
     def record(event: RunEvent) -> None:
         lines.append(line_of(event))

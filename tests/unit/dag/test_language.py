@@ -150,7 +150,7 @@ def test_a_splice_is_between_its_parents_and_its_children() -> None:
     assert [node.name for node in dag.nodes] == ["A", "S+B", "S+C", "S+D", "Z"]
     assert children(dag, "A") == {"S+B": False, "S+D": False}
     assert sorted(dag.parents(4)) == ["S+C", "S+D"]
-    assert [node.category for node in dag.nodes] == ["", "S+own", "all", "", ""]
+    assert [node.category for node in dag.nodes] == ["", "S+own", "+all", "", ""]
     assert [len(node.variables) for node in dag.nodes] == [0, 1, 1, 1, 0]
 
 

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.classads import ClassAd
 from condor_actors.dag.definitions import Script
 from condor_actors.dag.reader import read_dag
 from condor_actors.dag.run_events import REMOVED
 from condor_actors.dag.run_state import Attempt, RunSettings, RunState
 from condor_actors.dag.scope import Reading
 from condor_actors.tools.dag.dag_files import DagFiles
-from condor_actors.tools.dag.dagman import ended_with, main
+from condor_actors.tools.dag.dagman import _is_own, ended_with, main
+from condor_actors.tools.dag.journal import Journal
 from condor_actors.tools.dag.script_runner import words_of
 
 
@@ -57,6 +59,17 @@ def test_a_mistake_in_the_dag_is_in_its_log(tmp_path: Path, monkeypatch: pytest.
     assert "ERROR: x.dag, line 2: there is a cycle: A -> A" in out
     assert out.endswith(f"(condor_DAGMAN) pid {os.getpid()} EXITING WITH STATUS 1\n")
     assert not (tmp_path / "x.dag.lock").exists()
+
+
+def test_whose_journal_it_is(tmp_path: Path) -> None:
+    """A job that is told -Force, as Pegasus' are, does not begin anew when it is only started anew."""
+    path = str(tmp_path / "journal")
+    Journal.create(path, "digest", RunSettings(), "", 1000.0)
+    assert _is_own(path, ClassAd({"QDate": 999}))
+    assert not _is_own(path, ClassAd({"QDate": 1001})), "it is of an earlier job"
+    assert not _is_own(path, ClassAd())
+    Path(path).write_text("what\n")
+    assert not _is_own(path, ClassAd({"QDate": 999}))
 
 
 def test_the_words_of_scripts() -> None:
