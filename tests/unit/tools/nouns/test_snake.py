@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from condor_actors.tools.lib.command import ToolError
@@ -15,7 +17,7 @@ from condor_actors.tools.nouns import command, snake
 def test_the_folder_of_its_logs(words: list[str], left: list[str], folder: str) -> None:
     found, named = snake._words(list(words), None)
     assert found == left
-    assert named == folder or (named.endswith("/logs") and not folder)
+    assert named == (folder or os.path.abspath("logs"))
 
 
 def test_a_folder_without_a_name() -> None:
