@@ -197,7 +197,8 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_the_end_of_a_run_is_stored_with_its_verdict",)),
     Mutation(
         "held-job-that-was-lost-runs-on", "condor_actors/cores/schedd/runs/job_verdict.py",
-        '        if job.status is JobStatus.HELD:\n            return "held"\n        if job.status is JobStatus.IDLE',
+        '        if job.status is JobStatus.HELD:\n            self._transitions.tell_hold_of(job, evicted=evicted)\n'
+        '            return "held"\n        if job.status is JobStatus.IDLE',
         "        if job.status is JobStatus.IDLE",
         why="a job on hold whose run ends leaves the queue, or runs again",
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_a_job_on_hold_stays_there_when_its_run_ends",)),
