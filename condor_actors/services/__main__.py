@@ -18,6 +18,7 @@ from twisted.python import usage
 
 from condor_actors.config import ConfigError
 from condor_actors.machine.supervisor import fork_server
+from condor_actors.services.no_room import cannot_start
 from condor_actors.services.steady_time import steady_timers
 from condor_actors.services.telemetry.logs import leave_standard_error
 from condor_actors.services.tenure import Tenure
@@ -58,8 +59,6 @@ MODULES = (
     "condor_actors.wire.membership",
 )
 """What the services that every machine runs need: a fork server has it loaded before it forks one of them."""
-CONFIG_ERROR = 44
-"""The exit status of a daemon whose configuration is not valid: its master does not start it again and again."""
 
 
 def main(arguments: list[str]) -> int:
@@ -86,8 +85,9 @@ def main(arguments: list[str]) -> int:
         print(f"condor-{arguments[0]}: {error}", file=sys.stderr)  # noqa: T201
         return 2
     except (ConfigError, OSError) as error:
-        print(f"condor-{arguments[0]}: {error}", file=sys.stderr)  # noqa: T201
-        return CONFIG_ERROR
+        status, why = cannot_start(error)
+        print(f"condor-{arguments[0]}: {why}", file=sys.stderr)  # noqa: T201
+        return status
     leave_standard_error()
     service.privilegedStartService()
     service.startService()

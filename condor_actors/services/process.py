@@ -30,6 +30,7 @@ from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.privilege.pool_account import PoolAccount
 from condor_actors.machine.privilege.secret_memory import keep_out_of_dumps
 from condor_actors.machine.run.process_watch import ProcessWatch
+from condor_actors.services.no_room import cannot_start
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
 from condor_actors.services.shutdown_expression import NOT_AGAIN, ShutdownExpression
@@ -37,6 +38,7 @@ from condor_actors.services.telemetry.audit import AuditLog, open_audit_log
 from condor_actors.services.telemetry.logs import start_logging
 from condor_actors.services.valid_config import valid_config
 from condor_actors.services.world import RealWorld, real_world, watch_edges
+from condor_actors.store.database import StoreError
 from condor_actors.wire.idtokens.token_issuer import TokenIssuer
 from condor_actors.wire.membership import keep_membership
 
@@ -104,10 +106,10 @@ class DaemonService(Service):
         Service.startService(self)
         try:
             self._start()
-        except (ConfigError, OSError, ValueError) as error:
-            self.log.error("{name} cannot start: {error}", name=self.daemon_name, error=error)
-            self.exit_status = 44
-            os.write(2, f"condor-{self.daemon_name}: {error}\n".encode())
+        except (ConfigError, OSError, ValueError, StoreError) as error:
+            self.exit_status, why = cannot_start(error, self.config)
+            self.log.error("{name} cannot start: {why}", name=self.daemon_name, why=why)
+            os.write(2, f"condor-{self.daemon_name}: {why}\n".encode())
             self._reactor.callWhenRunning(self._reactor.stop)
 
     def _start(self) -> None:

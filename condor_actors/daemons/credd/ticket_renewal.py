@@ -73,6 +73,7 @@ class Renewer:
         """
         if self.folder.is_symlink() or self.folder.exists():
             shutil.rmtree(self.folder)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
         self.folder.mkdir(mode=0o700)
 
     def command(self, folder: str, cache: str) -> list[str]:

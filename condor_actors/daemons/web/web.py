@@ -8,6 +8,7 @@ actor asks all the same.
 
 from __future__ import annotations
 
+import errno
 import secrets
 from pathlib import Path
 from typing import Any
@@ -148,8 +149,11 @@ class WebDaemon:
                 break
             except CannotListenError as error:
                 if port == ports[-1]:
-                    raise OSError(f"the page cannot be served at {joined_address(interface, port)}: "
-                                  f"{error.socketError}") from None
+                    why = ("another program has it, which 'ss -ltnp' names"
+                           if getattr(error.socketError, "errno", 0) == errno.EADDRINUSE else str(error.socketError))
+                    raise config.unusable(
+                        "WEB_HTTP_PORT", f"the page cannot be served at {joined_address(interface, port)}: {why}",
+                        "a free port, or that program stopped") from None
         number = self._port.getHost().port
         replace_own(run / "web.http_port", f"{number}\n".encode(), 0o600)
         host = {"0.0.0.0": config.full_hostname, "::": config.full_hostname}.get(interface, interface)

@@ -130,12 +130,16 @@ def _list(given: Sequence[Given]) -> int:
 
 def _approve(given: Sequence[Given]) -> int:
     values = values_of(given)
+    wanted = values.get("reqid") or next(iter(operands_of(given)), "")
+    if not wanted and ("yes" in values or "reqid" in values):
+        raise ToolError("ERROR: which request? Say -reqid ID; condor_token_request_list shows those that wait")
     client, requests = _waiting(values)
     with client:
-        wanted = values.get("reqid") or next(iter(operands_of(given)), "")
         found = [each for each in requests if each.request_id == wanted or not wanted]
         if not found:
-            raise ToolError(f"ERROR: there is no request {wanted} for you to decide".replace("  ", " "))
+            raise ToolError(f"ERROR: there is no request {wanted} for you to decide".replace("  ", " ")
+                            + ": it was approved before, who asked has gone, it is of another pool, or it needs an "
+                              "administrator; condor_token_request_list shows those that wait for you")
         for each in found:
             print("\n".join(f"{name} = {json.dumps(value)}" for name, value in _fields(each).items()))
             if "yes" not in values:
