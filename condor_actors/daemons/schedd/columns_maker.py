@@ -15,7 +15,7 @@ from pathlib import Path
 
 from twisted.logger import Logger
 
-from condor_actors.store.history_columns import PIECE_JOBS
+from condor_actors.store.history_columns import FOLDER, PIECE_JOBS
 
 __all__ = ["ColumnsMaker"]
 
@@ -60,7 +60,8 @@ class ColumnsMaker:
         """
         now = ((first - 1) // PIECE_JOBS, last // PIECE_JOBS, self.percent)
         self._looks += 1
-        if self._works or (now == self._seen and self._looks < LOOKS):
+        is_short = last < PIECE_JOBS and not (self._spool / FOLDER).exists()
+        if is_short or self._works or (now == self._seen and self._looks < LOOKS):
             return
         self._looks = 0
         self._works = True
