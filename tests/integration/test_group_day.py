@@ -12,12 +12,15 @@ submit machine: the image and the reference once a machine, whatever the number 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
+from time import sleep
 from typing import BinaryIO
 
 import attrs
@@ -30,6 +33,7 @@ from tests.harness.images import docker_archive, root_folder
 from tests.harness.mixed_jobs import KINDS, Batch, Kind
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire, a_wire
 from tests.harness.standard_jobs import NEED_RUNTIME
+from tests.harness.trouble import daemons_of
 from tests.integration.test_owner_visits import Owner
 from tests.pool_fixture import fresh_folder, open_to_jobs, until
 
@@ -110,6 +114,8 @@ def kinds(head: bytes) -> Mapping[str, Kind]:
                                     "transfer_input_files": "{folder}/../reference"}, wanted=summed),
         "gpu": Kind(0, "echo $CUDA_VISIBLE_DEVICES", {"request_gpus": "1", "require_gpus": "Capability >= 8"},
                     wanted=lambda number: f"{driver_trees.A100[:12]}\n"),
+        "slow": Kind(0, commands={**IN_IMAGE, "arguments": script(f"{READS}; sleep 3"),
+                                  "transfer_input_files": "{folder}/../reference"}, wanted=summed),
         "hungry": Kind(0, commands={**IN_IMAGE, "arguments": script(FILLS), "retry_request_memory": "500MB"},
                        wanted=lambda number: "filled\n"),
     }
@@ -137,7 +143,7 @@ class Day:
                                       .split()), "all machines in the collector, able to run images")
         self.executing = len(machines)
         head = files(self.home.work, size)
-        made = {**KINDS, **kinds(head)}
+        self.made = made = {**KINDS, **kinds(head)}
         numbers = {"hungry": 2, "gpu": size.on_gpus, "reader": size.readers, "files": size.others,
                    "standard": size.standard}
         self.before = sent(self.home)
@@ -185,9 +191,43 @@ class Day:
         assert tracebacks(self.wire.machines) == []
 
 
-def live(wire: Wire, size: Size) -> None:
+class Deaths(Day):
+    """A day on which nobody visits: starter hosts and startds are killed instead, while they have jobs."""
+
+    def visits(self) -> int:
+        """Kill one after the other, each when there is a job on its machine, and the next when it is back."""
+        random = Random(4)
+        for number in range(self.size.visits):
+            machine, name = random.choice(self.wire.machines[1:]), random.choice(("startd", "starter-host"))
+            until(lambda there=machine: there.scratch() or self.more(), f"a job on {machine.name}", PATIENCE_S)
+            sleep(random.uniform(0.0, 1.5))  # the moment is a matter of chance
+            before = until(lambda there=machine, what=name: dict(daemons_of(there)).get(what), f"{name}'s process")
+            os.kill(before, signal.SIGKILL)
+            until(lambda there=machine, what=name, old=before: dict(daemons_of(there)).get(what) not in (None, old),
+                  f"a new {name} on {machine.name}", PATIENCE_S)
+            print(f"{number + 1}: {name} of {machine.name}")
+        return self.size.visits
+
+    def more(self) -> None:
+        """Some more jobs of each kind, when few are left."""
+        if self.left() < 12:
+            for kind, jobs in {"slow": 12, "long": 8, "standard": 2}.items():
+                self.batches.append(Batch(self.home, f"{kind}-{len(self.batches)}", kind, jobs, self.made))
+                assert self.batches[-1].attempt()
+
+    def check(self) -> None:
+        """Every job once, with the right bytes; nothing left."""
+        assert [text for batch in self.batches for text in batch.wrong()] == []
+        ends = Counter((ad["ClusterId"], ad["ProcId"]) for ad in self.home.history("-attributes", "ClusterId,ProcId"))
+        assert set(ends.values()) == {1}
+        assert len(ends) == sum(batch.jobs for batch in self.batches)
+        assert left_over(self.wire) == []
+        assert tracebacks(self.wire.machines) == []
+
+
+def live(wire: Wire, size: Size, kind: type[Day] = Day) -> None:
     """A whole day."""
-    day = Day(wire, size)
+    day = kind(wire, size)
     open_to_jobs(day.home.work)
     try:
         visits = day.visits()
@@ -202,6 +242,19 @@ def live(wire: Wire, size: Size) -> None:
 
 def test_a_short_day(wire: Wire) -> None:
     live(wire, Size(readers=12, on_gpus=2, others=3, standard=1, image_mib=8, reference_mib=16, visits=2))
+
+
+DEATHS = Size(readers=12, on_gpus=2, others=3, standard=1, image_mib=8, reference_mib=16, visits=4)
+
+
+def test_hosts_and_startds_are_killed_and_nothing_is_left(wire: Wire) -> None:
+    live(wire, DEATHS, Deaths)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_they_are_killed_fifty_times(wire: Wire) -> None:
+    live(wire, attrs.evolve(DEATHS, visits=50), Deaths)
 
 
 @pytest.mark.soak
