@@ -21,7 +21,8 @@
 /* The kernel's numbers (5.2, 5.12), which C libraries of some systems do not have. */
 enum {
     CALL_OPEN_TREE = 428, CALL_MOVE_MOUNT = 429, CALL_FSOPEN = 430, CALL_FSCONFIG = 431, CALL_FSMOUNT = 432,
-    CALL_MOUNT_SETATTR = 442, CLONE_TREE = 1, RECURSIVELY = 0x8000, CONFIG_CREATE = 6, FROM_EMPTY = 4,
+    CALL_MOUNT_SETATTR = 442, CLONE_TREE = 1, RECURSIVELY = 0x8000, CONFIG_FLAG = 0, CONFIG_STRING = 1, CONFIG_CREATE = 6,
+    FROM_EMPTY = 4, TO_EMPTY = 0x40,
     ATTR_RDONLY = 1, ATTR_NOSUID = 2, ATTR_NODEV = 4, ATTR_NOEXEC = 8,
 };
 
@@ -33,6 +34,16 @@ static int cloned(const char *path, bool needed)
     long tree = syscall(CALL_OPEN_TREE, AT_FDCWD, path, CLONE_TREE | O_CLOEXEC | RECURSIVELY);
     if (tree < 0 && needed)
         fail("source", errno, path);
+    return (int)tree;
+}
+
+static int cloned_source(const struct plan *plan, const char *path)
+{
+    int opened = open_source(plan, "source", path, 0);
+    long tree = syscall(CALL_OPEN_TREE, opened, "", CLONE_TREE | O_CLOEXEC | RECURSIVELY | AT_EMPTY_PATH);
+    if (tree < 0)
+        fail("source", errno, path);
+    close(opened);
     return (int)tree;
 }
 
@@ -64,26 +75,38 @@ static void put(int tree, const char *path)
     close(tree);
 }
 
-/* The layers are below descriptors: no name of a folder is taken for an option. */
+static void layer(long context, const char *name, int folder)
+{
+    char place[64];
+    snprintf(place, sizeof place, "/proc/self/fd/%d", folder);
+    if (syscall(CALL_FSCONFIG, context, CONFIG_STRING, name, place, 0) < 0)
+        fail("container", errno, name);
+}
+
+/* The layers are descriptors: no name of a folder is taken for an option, and none is looked up again after it was
+ * opened.  What is mounted is entered by its own descriptor, too. */
 static void mount_layers(const struct plan *plan)
 {
-    char options[256];
-    const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    int image = open(plan->image, flags), layers = open(plan->layers, flags | O_NOFOLLOW), merged;
-    if (image < 0 || layers < 0)
-        fail("container", errno, image < 0 ? plan->image : plan->layers);
-    snprintf(options, sizeof options,
-             "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d/upper,workdir=/proc/self/fd/%d/work%s", image,
-             layers, layers, plan->isolate & CLONE_NEWUSER ? ",userxattr" : "");
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d/root", layers);
-    if (mount("overlay", path, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
+    int image = open_source(plan, "container", plan->image, O_DIRECTORY);
+    int layers = open_source(plan, "container", plan->layers, O_DIRECTORY | O_NOFOLLOW);
+    const int folders[] = {image, open_below(layers, "upper"), open_below(layers, "work"), open_below(layers, "root")};
+    static const char *const names[] = {"lowerdir", "upperdir", "workdir"};
+    long context = syscall(CALL_FSOPEN, "overlay", 1), merged;
+    if (context < 0 || syscall(CALL_FSCONFIG, context, CONFIG_STRING, "source", "overlay", 0) < 0)
+        fail("container", errno, "overlay");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        layer(context, names[i], folders[i]);
+    if (plan->isolate & CLONE_NEWUSER && syscall(CALL_FSCONFIG, context, CONFIG_FLAG, "userxattr", NULL, 0) < 0)
+        fail("container", errno, "userxattr");
+    if (syscall(CALL_FSCONFIG, context, CONFIG_CREATE, NULL, NULL, 0) < 0 ||
+        (merged = syscall(CALL_FSMOUNT, context, 1, ATTR_NOSUID | ATTR_NODEV)) < 0 ||
+        syscall(CALL_MOVE_MOUNT, merged, "", folders[3], "", FROM_EMPTY | TO_EMPTY) < 0 || fchdir((int)merged) < 0)
         fail("container", errno, "the layers over the image");
-    if ((merged = open(path, flags)) < 0 || fchdir(merged) < 0)
-        fail("container", errno, path);
-    close(merged);
+    close((int)merged);
+    close((int)context);
     close(layers);
-    close(image);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        close(folders[i]);
 }
 
 static void take_root(void)
@@ -150,7 +173,7 @@ void enter_container(const struct plan *plan)
     int trees[MAX_BINDS], nodes[DEVICES], given[MAX_DEVICES];
     for (size_t i = 0; i < plan->bind_count; i++)
         if (plan->binds[i].from) {
-            trees[i] = cloned(plan->binds[i].from, true);
+            trees[i] = cloned_source(plan, plan->binds[i].from);
             set_attributes(trees[i], ATTR_NOSUID | ATTR_NODEV | (plan->binds[i].read_only ? ATTR_RDONLY : 0),
                            plan->binds[i].from);
         }

@@ -23,6 +23,9 @@ static bool is_kept(const struct plan *plan, int fd)
     for (size_t i = 0; i < plan->kept_count; i++)
         if (plan->kept[i] == fd)
             return true;
+    for (size_t i = 0; i < plan->checked_count; i++)
+        if (plan->checked[i].fd == fd)
+            return true;
     return false;
 }
 
@@ -59,7 +62,7 @@ static void close_listed(const struct plan *plan)
 
 void close_descriptors(const struct plan *plan)
 {
-    int kept[MAX_KEPT + 3];
+    int kept[MAX_KEPT + MAX_CHECKED + 3];
     size_t count = 0;
     for (size_t i = 0; i < plan->kept_count; i++) {
         if (fcntl(plan->kept[i], F_SETFD, 0) < 0)
@@ -82,6 +85,13 @@ void close_descriptors(const struct plan *plan)
         if (fcntl(plan->linger_fd, F_SETFD, FD_CLOEXEC) < 0)
             fail("descriptors", errno, "--linger-fd");
         kept[count++] = plan->linger_fd;
+    }
+    for (size_t i = 0; i < plan->checked_count; i++) {
+        if (plan->checked[i].fd < 0)
+            continue;
+        if (fcntl(plan->checked[i].fd, F_SETFD, FD_CLOEXEC) < 0)
+            fail("descriptors", errno, "--checked");
+        kept[count++] = plan->checked[i].fd;
     }
     qsort(kept, count, sizeof kept[0], compare);
     unsigned from = 3;

@@ -23,6 +23,7 @@ enum {
     MAX_KEPT = 8,
     MAX_SHUT = 64,
     MAX_DEVICES = 256,
+    MAX_CHECKED = 40,
     LAUNCH_FAILED = 127,
 };
 
@@ -36,6 +37,12 @@ struct bind {
     const char *from; /* NULL: a file system in memory that goes with the namespace */
     const char *to;
     bool read_only; /* in a container only */
+};
+
+/* A path of an image or of what is bound that somebody has looked at: no link is followed on the way to it. */
+struct checked {
+    const char *path;
+    int fd; /* what was seen there, kept open; -1: only that there are no links counts */
 };
 
 enum filter { FILTER_NONE, FILTER_JOB, FILTER_JOB_TRACEABLE, FILTER_RUNTIME };
@@ -58,6 +65,8 @@ struct plan {
     const char *directory;
     const char *layers; /* of a container: a folder with upper, work, root in it; NULL: none */
     const char *image;  /* of which those are the upper layers, a folder */
+    struct checked checked[MAX_CHECKED];
+    size_t checked_count;
     const char *cgroups[MAX_CGROUPS];
     size_t cgroup_count;
     struct limit limits[MAX_LIMITS];
@@ -98,6 +107,11 @@ void fail(const char *stage, int error, const char *detail) __attribute__((noret
 void join_cgroups(const struct plan *plan);
 void enter_namespaces(const struct plan *plan);
 void arrange_mounts(const struct plan *plan);
+
+/* sources.c: opens what is mounted, as a place (O_PATH), without links where it was checked before; ends the launch where
+ * that is not what was seen then. */
+int open_source(const struct plan *plan, const char *stage, const char *path, int flags);
+int open_below(int folder, const char *name); /* a folder, and no link, in a folder of a container's layers */
 
 /* container.c: the root directory of a job that has an image. */
 void enter_container(const struct plan *plan);

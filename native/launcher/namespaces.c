@@ -165,8 +165,8 @@ static void bind_all(const struct plan *plan)
     int from[MAX_BINDS];
     char name[64];
     for (size_t i = 0; i < plan->bind_count; i++)
-        if (plan->binds[i].from && (from[i] = open(plan->binds[i].from, O_PATH | O_CLOEXEC)) < 0)
-            fail("source", errno, plan->binds[i].from);
+        if (plan->binds[i].from)
+            from[i] = open_source(plan, "source", plan->binds[i].from, 0);
     shut_folders(plan);
     for (size_t i = 0; i < plan->bind_count; i++) {
         const struct bind *each = &plan->binds[i];

@@ -119,6 +119,19 @@ static void shut(const char **list, size_t *count, const char *option, const cha
     list[(*count)++] = path;
 }
 
+/* The number of the descriptor, or - where nothing was kept. */
+static void add_checked(struct plan *plan, const char *option, const char *text, const char *path)
+{
+    if (plan->checked_count == MAX_CHECKED)
+        fail("options", E2BIG, option);
+    if (path[0] != '/')
+        fail("options", EINVAL, option);
+    struct checked *each = &plan->checked[plan->checked_count++];
+    *each = (struct checked){path, -1};
+    if (strcmp(text, "-") != 0)
+        each->fd = (int)number(option, text, 10, 3, INT_MAX);
+}
+
 static void read_filter(struct plan *plan, const char *word)
 {
     static const char *const names[] = {
@@ -252,6 +265,9 @@ void read_options(struct plan *plan, int count, char **words)
             i += 3;
         } else if (strcmp(name, "--bind-read-only") == 0 && i + 2 < count) {
             add_bind(plan, name, words[i + 1], words[i + 2], true);
+            i += 3;
+        } else if (strcmp(name, "--checked") == 0 && i + 2 < count) {
+            add_checked(plan, name, words[i + 1], words[i + 2]);
             i += 3;
         } else if (i + 1 < count && read_valued(plan, name, words[i + 1])) {
             i += 2;

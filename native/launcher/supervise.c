@@ -82,6 +82,9 @@ static void let_go(const struct plan *plan, int keep)
         close(plan->status_fd);
     for (size_t i = 0; i < plan->kept_count; i++)
         close(plan->kept[i]);
+    for (size_t i = 0; i < plan->checked_count; i++)
+        if (plan->checked[i].fd >= 0)
+            close(plan->checked[i].fd);
     for (int fd = 0; fd <= 2; fd++)
         if (fd != keep)
             close(fd);

@@ -10,6 +10,18 @@ from tests.mutants.mutation import Mutation
 
 LAUNCHER: tuple[Mutation, ...] = (
     Mutation(
+        "launcher-takes-another-folder", "native/launcher/sources.c",
+        "found.st_ino != looked_at.st_ino)",
+        "found.st_ino == 0)",
+        why="a folder that was put in the place of an image's after the look at it becomes a job's root",
+        killed_by=("tests/native/test_launcher_sources.py::test_what_is_bound_was_swapped",)),
+    Mutation(
+        "launcher-follows-links-to-what-was-checked", "native/launcher/sources.c",
+        ".resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};",
+        ".resolve = RESOLVE_NO_MAGICLINKS};",
+        why="a link in the place of a job's own folder leads its mounts elsewhere",
+        killed_by=("tests/native/test_launcher_sources.py::test_a_link_where_nothing_was_kept",)),
+    Mutation(
         "launcher-leaves-descriptors", "native/launcher/identity.c",
         "if (next > from && syscall(",
         "if (next > from && count > MAX_KEPT + 1 && syscall(",

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ DEADLINE_S = 60
 
 
 def launch(
-    *words: str, keep: tuple[int, ...] = (), env: dict[str, str] | None = None
+    *words: str, keep: tuple[int, ...] = (), env: dict[str, str] | None = None,
+    before: Callable[[], None] | None = None,
 ) -> tuple[subprocess.CompletedProcess[str], str]:
     """Run the launcher with WORDS; return the finished process and what it said on the status descriptor."""
     reader, writer = os.pipe()
@@ -38,6 +40,7 @@ def launch(
                 timeout=DEADLINE_S,
                 env=env,
                 check=False,
+                preexec_fn=before,
             )
         finally:
             os.close(writer)

@@ -31,7 +31,6 @@ from condor_actors.machine.containers.pull import PullOrder
 from condor_actors.machine.containers.unpack import ImageFacts, UnpackOrder
 from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.run.sandbox import UNPACKED
-from condor_actors.machine.run.users import open_as
 from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.credentials import FetchImageLogin, ImageLogin
 from condor_actors.messages.envelope import Delivery, Refused
@@ -78,6 +77,8 @@ class ContainerImage:
         self._owner, self._digest = starter.held.owner, ""
         self._said, self._unpacking = b"", False
         self._login, self._login_s = "", 0.0
+        self._here = ""
+        """The real path of a tar file that was not transferred."""
         self._since_s = 0.0
         """What the name means counts that was learned since then."""
 
@@ -95,19 +96,30 @@ class ContainerImage:
         edges.images.load()
         if sandbox is None:
             raise OSError(errno.ENOENT, "the run is over")
-        run = self._starter
-        if not run.spec.transfers and edges.is_pools(run.spec.iwd, run.account):
-            raise image_tree.BadImage("its job's directory is the pool's own, or the pool's own folders are in it")
+        self._look_at_directory()
         if self._spec.reference is not None:
             return "registry"
         if self._below or (self._entry is not None and self._entry.kind == "directory"):
-            self._starter.held.image = Image(path=os.path.join(sandbox.path, self._spec.name))
+            folder = os.path.join(sandbox.path, self._spec.name)
+            with sandbox.rights():
+                self._starter.held.places.look_at(folder)
+            self._starter.held.image = Image(path=folder)
             return "folder"
         if self._entry is not None:
             content = self._entry.inline
             self._digest = self._entry.digest if content is None else hashlib.sha256(content).hexdigest()
             return "tar"
         return "here"
+
+    def _look_at_directory(self) -> None:
+        """The job's directory, seen in the image if its files stay there, is none of the pool's (blocks)."""
+        run = self._starter
+        if run.spec.transfers:
+            return
+        real = run.held.places.open_folder(run.account or run.edges.host.own_account, run.spec.iwd)
+        if run.edges.is_pools(real, run.account):
+            raise image_tree.BadImage("its job's directory is the pool's own, or the pool's own folders are in it")
+        run.held.directory = real
 
     def _look_here(self) -> str:
         """An image that was not transferred: what the job's account can see of it (blocks).  It is read to its end, and
@@ -119,21 +131,17 @@ class ContainerImage:
             raise image_tree.BadImage("this starter keeps root's rights and opens no image in their name: "
                                   "let it be transferred (transfer_container)")
         touching(path)
-        descriptor = open_as(account, path, os.O_RDONLY)
-        try:
-            mode = os.fstat(descriptor).st_mode
-            if stat.S_ISDIR(mode):
-                real = os.readlink(f"/proc/self/fd/{descriptor}")
-                if self._starter.edges.is_pools(real, self._starter.account):
-                    raise image_tree.BadImage("the pool's own folders are in it, or it is in them")
-                self._starter.held.image = Image(path=real)
-                return "folder"
-            if not stat.S_ISREG(mode):
-                raise image_tree.BadImage("it is no folder and no plain file")
-            self._digest = self._digest_of(descriptor, path)
-            return "tar"
-        finally:
-            os.close(descriptor)
+        real, descriptor = self._starter.held.places.open(account, path, os.O_RDONLY)
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            if self._starter.edges.is_pools(real, self._starter.account):
+                raise image_tree.BadImage("the pool's own folders are in it, or it is in them")
+            self._starter.held.image = Image(path=real)
+            return "folder"
+        if not stat.S_ISREG(mode):
+            raise image_tree.BadImage("it is no folder and no plain file")
+        self._digest, self._here = self._digest_of(descriptor, path), real
+        return "tar"
 
     def _digest_of(self, descriptor: int, path: str) -> str:
         """The digest of an image here, for as long as the run wants it.
@@ -220,8 +228,9 @@ class ContainerImage:
         """
         entry, starter = self._entry, self._starter
         if entry is None:
-            account = starter.account or starter.edges.host.own_account
-            return os.fdopen(open_as(account, self._spec.image, os.O_RDONLY), "rb")
+            here = os.fdopen(starter.held.places.take(self._here), "rb")
+            here.seek(0)
+            return here
         if entry.inline is None:
             return starter.held.blobs.open(entry.digest)
         stream = os.fdopen(os.memfd_create("image", os.MFD_CLOEXEC), "w+b")

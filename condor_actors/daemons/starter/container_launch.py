@@ -11,12 +11,14 @@ import attrs
 
 from condor_actors.classads import ClassAd, is_true
 from condor_actors.cores.starter.run_spec import RunSpec
+from condor_actors.machine.containers.checked_places import BY_NAME
 from condor_actors.machine.containers.image_store import Image
 from condor_actors.machine.containers.root_folder import LAYERS, make_layers, place_in
 from condor_actors.machine.run.launch import LaunchPlan
 from condor_actors.machine.run.tree_removal import remove_tree
 
 if TYPE_CHECKING:
+    from condor_actors.daemons.starter.run_resources import RunResources
     from condor_actors.daemons.starter.starter_edges import StarterEdges, Volume
     from condor_actors.machine.run.sandbox import Sandbox
 
@@ -39,8 +41,11 @@ def seen_as(spec: RunSpec, sandbox: Sandbox) -> str:
     return spec.container.target or sandbox.path if spec.container is not None else sandbox.path
 
 
-def prepare_layers(spec: RunSpec, sandbox: Sandbox, image: Image, volumes: tuple[Volume, ...]) -> None:
+def prepare_layers(spec: RunSpec, sandbox: Sandbox, root: str, volumes: tuple[Volume, ...]) -> None:
     """Make the layers and the places to mount at, before the scratch directory is the job's.
+
+    Args:
+        root: where the image is found.
 
     Raises:
         OSError: the disk, or the image has a file where a folder is mounted.
@@ -53,7 +58,7 @@ def prepare_layers(spec: RunSpec, sandbox: Sandbox, image: Image, volumes: tuple
         files = [path for path in NAME_FILES if os.path.exists(path)]
         for volume in volumes:
             (places if os.path.isdir(volume.source) else files).append(volume.target)
-        make_layers(folder, image.path, places, files)
+        make_layers(folder, root, places, files)
 
 
 def volumes_of(edges: StarterEdges, job: bytes) -> tuple[Volume, ...]:
@@ -86,26 +91,29 @@ def found_in(image: str, word: str, path: str) -> str:
     return word
 
 
-def contained(plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox, image: Image, volumes: tuple[Volume, ...],
+def contained(plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox, held: RunResources, volumes: tuple[Volume, ...],
               filtered: str) -> LaunchPlan:
     """The launch of an ordinary job in its image.
 
     Args:
         plan: as it would be without one.
+        held: by the run: its image, and what it was allowed of the machine.
         volumes: as for ``prepare_layers``; filtered: the filter of system calls.
     """
-    assert spec.container is not None
+    image = held.image
+    assert spec.container is not None and image is not None  # noqa: PT018
     layers, target = os.path.join(sandbox.path, LAYERS), seen_as(spec, sandbox)
     binds = [(f"{layers}/tmp", "/tmp"), (f"{layers}/vartmp", "/var/tmp"), (sandbox.path, target)]  # noqa: S108
+    checked = dict.fromkeys((image.path, layers, *(source for source, _ in binds)), BY_NAME) | held.places.all()
     if not spec.transfers:
-        binds.append((spec.iwd, spec.iwd))
+        binds.append((held.directory, spec.iwd))
     shut = [(path, path) for path in NAME_FILES if os.path.exists(path)]
     for volume in volumes:
         (shut if volume.read_only else binds).append((volume.source, volume.target))
     variables, program = in_image(spec, plan.environment, target, image), os.path.join(target, spec.program)
     words = [*image.facts.entrypoint, program, *plan.arguments] if spec.container.by_entrypoint else []
     if len(words) > 1 + len(plan.arguments):
-        program = found_in(image.path, words[0], variables.get("PATH", ""))
+        program = found_in(held.places.seen(image.path), words[0], variables.get("PATH", ""))
         plan = attrs.evolve(plan, arguments=words[1:])
     if image.facts.enter:
         plan = attrs.evolve(plan, arguments=[*image.facts.enter[1:], program, *plan.arguments])
@@ -113,5 +121,5 @@ def contained(plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox, image: Image, v
     return attrs.evolve(
         plan, program=program, environment=variables,
         isolate=isolation_of(spec), binds=binds,
-        read_only_binds=shut, layers=layers, image=image.path, filter=filtered,
+        read_only_binds=shut, layers=layers, image=image.path, checked=checked, filter=filtered,
         directory=target if spec.transfers else spec.iwd)

@@ -64,15 +64,15 @@ def make_places(starter: Starter) -> None:
     Raises:
         OSError: there is no room, or something that came with the inputs is in the way.
     """
-    spec, sandbox, edges = starter.spec, starter.sandbox, starter.edges
+    spec, sandbox, edges, held = starter.spec, starter.sandbox, starter.edges, starter.held
     assert sandbox is not None
     edges.make_places(sandbox, spec)
     if spec.tool is not None and spec.transfers:
         make_executable(sandbox, spec.tool.program)
     if spec.manifest and not starter.core.checkpoints:
         record_inputs(sandbox, spec.manifest, variables_of(starter))
-    if starter.held.image is not None:
-        prepare_layers(spec, sandbox, starter.held.image, volumes_of(edges, starter.job_ad))
+    if held.image is not None:
+        prepare_layers(spec, sandbox, held.places.seen(held.image.path), volumes_of(edges, starter.job_ad))
     starter.chirp.leave_address(sandbox)
     starter.tokens.leave(sandbox)
     sandbox.lend()
@@ -162,7 +162,7 @@ def plan_of(starter: Starter, stdin: int, stdout: int, stderr: int) -> LaunchPla
     if image is not None:
         bare = attrs.evolve(bare, devices=claim.devices.files)
         volumes = volumes_of(edges, starter.job_ad)
-        plan = contained(bare, spec, sandbox, image, volumes, edges.filter_of(("pid",)))
+        plan = contained(bare, spec, sandbox, starter.held, volumes, edges.filter_of(("pid",)))
         directory = plan.directory
     else:
         wrapper = wrapper_of(starter)

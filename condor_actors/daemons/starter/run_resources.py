@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
 from condor_actors.cores.rights import is_fetched, is_shadow_of
+from condor_actors.machine.containers.checked_places import CheckedPlaces
 from condor_actors.machine.containers.image_store import Image
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
@@ -45,6 +46,8 @@ class RunResources:
         processes: its processes, as long as there may be any: a claim's control group is the next run's afterwards.
         work: what a thread does with the sandbox now.
         deadline: of the transfer plugin that works for it now.
+        places: what it names outside of its directory, as it was looked at.
+        directory: the job's, where it was found, if an image has it.
         image: its root directory's; unpacks: the digest of one that it is unpacking.
         streams: of a standard-universe job; visits: shells beside the job, connections to its ports; chirp: what it
             says to its home.
@@ -63,6 +66,8 @@ class RunResources:
     processes: RunProcesses | None = None
     work: Deferred[Any] | None = None
     deadline: IDelayedCall | None = None
+    places: CheckedPlaces = attrs.field(factory=CheckedPlaces)
+    directory: str = ""
     image: Image | None = None
     unpacks: str = ""
     streams: RunStreams | None = None
@@ -147,6 +152,13 @@ class RunResources:
         else:
             self.work.addBoth(lambda _: self.edges.remove(sandbox))
 
+    def close_places(self) -> None:
+        """Nothing outside of its directory is the run's, once nobody reads there."""
+        if self.work is None:
+            self.places.close()
+        else:
+            self.work.addBoth(lambda _: self.places.close())
+
     def drop_image(self) -> None:
         """The run needs its image no more."""
         image, self.image = self.image, None
@@ -169,6 +181,7 @@ class RunResources:
         self.edges.runs.pop(self.run_id, None)
         with contextlib.ExitStack() as last:  # each of these is tried, whatever becomes of the others
             last.callback(self.remove_sandbox)
+            last.callback(self.close_places)
             last.callback(self.edges.disk.end, self.run_id)
             last.callback(self.drop_image)
             last.callback(self.settle_image)

@@ -28,6 +28,7 @@ from condor_actors.daemons.starter.chirp_service import ChirpService
 from condor_actors.daemons.starter.container_launch import isolation_of
 from condor_actors.daemons.starter.disk_watch import DiskWatch
 from condor_actors.daemons.starter.run_resources import RunResources
+from condor_actors.machine.containers.checked_places import BY_NAME
 from condor_actors.machine.containers.image_store import ImageStore
 from condor_actors.machine.containers.probe import containers_work
 from condor_actors.machine.run.cgroups import Cgroups, DyingGroups, JobCgroup
@@ -385,8 +386,9 @@ class StarterEdges:
             if self.root.path not in hide:
                 binds.insert(0, (sandbox.path, sandbox.path))
         masked = devices if "mount" in isolate and settings.hide_devices else ()
-        return attrs.evolve(plan, isolate=isolate, binds=binds, tmpfs=shared, read_only=shut, hide=hide,
-                            shut_devices=masked, filter=self.filter_of(isolate))
+        checked = {source: BY_NAME for source, _ in binds}  # what a run before has left there may be a link
+        return attrs.evolve(plan, isolate=isolate, binds=binds, checked=checked, tmpfs=shared, read_only=shut,
+                            hide=hide, shut_devices=masked, filter=self.filter_of(isolate))
 
     def hides_pool(self, account: Account | None) -> bool:
         """Whether the pool's own folders are none of a job's, which has this account."""

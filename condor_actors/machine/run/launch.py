@@ -62,6 +62,8 @@ class LaunchPlan:
         filter: which system calls the kernel does for it (native/launcher/filter.c).
         layers, image: of a container: a folder with ``upper``, ``work`` and ``root`` in it, over the folder that
             becomes the process's root directory; ``read_only_binds``: mounts in it that cannot be written to.
+        checked: paths of the image, or of what is bound, to which no link is followed; the descriptor of what was seen
+            there is that of what is to be there still, and -1 where nothing was kept open.
         root: the process's root directory; ``program`` and ``directory`` are seen from there.  Empty: ours.
         keep: descriptors that it keeps beside the first three, by the numbers they have here.
         terminal: ``stdin`` is one, and becomes that of the session that the program begins.
@@ -93,6 +95,7 @@ class LaunchPlan:
     layers: str = ""
     image: str = ""
     read_only_binds: Sequence[tuple[str, str]] = ()
+    checked: Mapping[str, int] = attrs.field(factory=dict)
     root: str = ""
     keep: Sequence[int] = ()
     terminal: bool = False
@@ -237,6 +240,8 @@ class PosixLauncher:
             words += ["--terminal"]
         if plan.layers:
             words += ["--layers", plan.layers, "--image", plan.image]
+        for path, seen in plan.checked.items():
+            words += ["--checked", str(seen) if seen >= 0 else "-", path]
         for target in plan.tmpfs:
             words += ["--tmpfs", target]
         for target in plan.read_only:
@@ -355,7 +360,8 @@ class RunningProcess:
 
 def kept_open(plan: LaunchPlan) -> tuple[int, ...]:
     """The descriptors that the launcher gets beside its own."""
-    return (*plan.keep, *(plan.lingers[:1] if plan.lingers is not None else ()))
+    seen = [descriptor for descriptor in plan.checked.values() if descriptor >= 0]
+    return (*plan.keep, *seen, *(plan.lingers[:1] if plan.lingers is not None else ()))
 
 
 def is_first(plan: LaunchPlan) -> bool:
@@ -372,7 +378,7 @@ def complaint(line: str) -> LaunchFailure:
     what = {
         "exec": "cannot be executed", "chdir": "cannot be its working directory", "cgroup": "cannot be joined",
         "uid": "the user cannot be changed", "gid": "the group cannot be changed", "rlimit": "this limit cannot be set",
-        "source": "this machine does not have it",
+        "source": "this machine does not have it", "changed": "it is no more what it was when it was looked at",
     }.get(stage, f"the launcher failed at {stage}")
     return LaunchFailure(f"{detail}: {what}: {reason}", stage in OF_THE_MACHINE)
 

@@ -24,7 +24,7 @@ def places_of_sandboxes(execute: str) -> tuple[str, str]:
     """Where the sandboxes of EXECUTE are, and where they go when a job's account cannot get there."""
     path = os.path.realpath(execute)
     name = hashlib.sha256(path.encode()).hexdigest()[:12]
-    return path, os.path.join(tempfile.gettempdir(), f"condor_execute_{name}")
+    return path, os.path.join(os.path.realpath(tempfile.gettempdir()), f"condor_execute_{name}")
 
 
 class SandboxRoot:
