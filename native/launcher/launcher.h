@@ -110,6 +110,7 @@ void arrange_mounts(const struct plan *plan);
 
 /* sources.c: opens what is mounted, as a place (O_PATH), without links where it was checked before; ends the launch where
  * that is not what was seen then. */
+bool is_checked(const struct plan *plan, const char *path);
 int open_source(const struct plan *plan, const char *stage, const char *path, int flags);
 int open_below(int folder, const char *name); /* a folder, and no link, in a folder of a container's layers */
 

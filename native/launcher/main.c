@@ -5,12 +5,27 @@
 #include "../guards.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+/* Where the job begins; by then with its own rights. */
+static void enter_directory(const struct plan *plan)
+{
+    if (!is_checked(plan, plan->directory)) {
+        if (chdir(plan->directory) < 0)
+            fail("chdir", errno, plan->directory);
+        return;
+    }
+    int folder = open_source(plan, "chdir", plan->directory, O_DIRECTORY);
+    if (fchdir(folder) < 0)
+        fail("chdir", errno, plan->directory);
+    close(folder);
+}
 
 static void unveil(char **variables)
 {
@@ -52,8 +67,8 @@ int main(int count, char **words)
         fail("session", errno, "the terminal");
     set_limits(&plan);
     become_user(&plan);
-    if (plan.directory && chdir(plan.directory) < 0)
-        fail("chdir", errno, plan.directory);
+    if (plan.directory)
+        enter_directory(&plan);
     reset_signals();
     if (plan.death_signal && !(plan.isolate & CLONE_NEWPID) && !plan.joins_pids)
         set_death_signal(plan.death_signal, parent);

@@ -74,6 +74,11 @@ static const struct checked *checked(const struct plan *plan, const char *path)
     return NULL;
 }
 
+bool is_checked(const struct plan *plan, const char *path)
+{
+    return checked(plan, path) != NULL;
+}
+
 int open_source(const struct plan *plan, const char *stage, const char *path, int flags)
 {
     const struct checked *known = checked(plan, path);

@@ -120,6 +120,15 @@ def test_the_job_gets_none_of_what_was_kept(image: tuple[str, int]) -> None:
         assert (done.stdout.split(), said) == (["0", "1", "2", "3"], "")
 
 
+@pytest.mark.parametrize("swap", [to_a_link, to_a_link_above])
+def test_where_a_program_begins_became_a_link(image: tuple[str, int], swap: Callable[[Path], None]) -> None:
+    words = ("--chdir", image[0], "--checked", "-", image[0], "--", "/bin/cat", "mark")
+    assert launch(*words)[0].stdout == "looked at"
+    swap(Path(image[0]))
+    done, said = launch(*words)
+    assert (done.stdout, said) == ("", f"changed {errno.ELOOP} {image[0]}\n")
+
+
 def without_openat2() -> None:
     """In the child: a kernel, or a filter around a container, that does not have the call."""
     refuses, allows = 0x00050000 | errno.ENOSYS, 0x7FFF0000

@@ -156,7 +156,7 @@ def read_secret(data: bytes, *, is_access_token: bool, now_s: float) -> Secret:
         given = fields.get("access_token" if form is ACCESS else "refresh_token", "")
         if form is ACCESS:
             ends_s = _end(fields, now_s)
-        text = given.encode("ascii", "replace") if isinstance(given, str) else b""
+        text = given.encode() if isinstance(given, str) and given.isascii() else b""
     else:
         form = ACCESS if is_access_token else REFRESH
     if len(text) > MOST_TOKEN_BYTES:

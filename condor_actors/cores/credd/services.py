@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 import attrs
@@ -9,6 +10,9 @@ import attrs
 from condor_actors.cores.credd.credentials import CredentialRefused
 
 __all__ = ["LocalIssuer", "OAuthService", "narrowed"]
+
+_LOGIN = re.compile(r"[^\s/\x00-\x1f\x7f]+")
+"""Names of users that are one word and one part of a path."""
 
 
 @attrs.frozen(kw_only=True)
@@ -72,6 +76,9 @@ class LocalIssuer:
             CredentialRefused: the job wants what it may not have.
         """
         login = user.partition("@")[0]
+        if not _LOGIN.fullmatch(login) or login in (".", ".."):
+            raise CredentialRefused("denied", f"{login[:64]!r} could mean something else in the permissions of a token "
+                                              "(LOCAL_CREDMON_AUTHZ_TEMPLATE); no token is made for that name")
         granted = self.template.replace("{username}", login).split()
         said: dict[str, object] = {
             "iss": self.issuer, "sub": login, "jti": token_id, "iat": int(now_s), "nbf": int(now_s),

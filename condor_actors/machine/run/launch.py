@@ -62,8 +62,8 @@ class LaunchPlan:
         filter: which system calls the kernel does for it (native/launcher/filter.c).
         layers, image: of a container: a folder with ``upper``, ``work`` and ``root`` in it, over the folder that
             becomes the process's root directory; ``read_only_binds``: mounts in it that cannot be written to.
-        checked: paths of the image, or of what is bound, to which no link is followed; the descriptor of what was seen
-            there is that of what is to be there still, and -1 where nothing was kept open.
+        checked: paths of the image, of what is bound, of where it begins, to which no link is followed; the descriptor
+            of what was seen there is that of what is to be there still, and -1 where nothing was kept open.
         root: the process's root directory; ``program`` and ``directory`` are seen from there.  Empty: ours.
         keep: descriptors that it keeps beside the first three, by the numbers they have here.
         terminal: ``stdin`` is one, and becomes that of the session that the program begins.

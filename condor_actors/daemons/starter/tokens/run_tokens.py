@@ -26,6 +26,7 @@ from condor_actors.cores.job_tokens import (
     wants_ticket,
 )
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.machine.containers.checked_places import BY_NAME
 from condor_actors.machine.run.job_secrets import FRESH, leave_secrets, remove_secrets, write_fresh
 from condor_actors.machine.run.launch import Ended, LaunchPlan
 from condor_actors.machine.run.process_tree import MARK
@@ -206,11 +207,13 @@ class RunTokens:
             OSError: it cannot be started.
         """
         starter = self._starter
-        edges, claim, null = starter.edges, starter.claim, starter.edges.host.null
+        edges, claim, null, fresh = starter.edges, starter.claim, starter.edges.host.null, f"{folder}/{FRESH}"
         plan = LaunchPlan(
-            # From where it is, and to what holds that: no name that the job could lead elsewhere meanwhile.
+            # From where it is, and to what holds that: no name that the job could lead elsewhere meanwhile, not
+            # even to where it begins, for it is not shut in as the job is.
             program=shutil.which("mv") or "/bin/mv", arguments=("-f", "-t", "..", "--", *names),
-            directory=f"{folder}/{FRESH}", environment={MARK: f"{edges.root.path}:{starter.run_id}"},
+            directory=fresh, checked={fresh: BY_NAME},
+            environment={MARK: f"{edges.root.path}:{starter.run_id}"},
             stdin=null, stdout=null, stderr=null, account=starter.account, limits={"core": "0"},
             cgroups=claim.cgroup.directories if claim.cgroup is not None else ())
         told = starter.context.as_turn(self._moved)

@@ -151,3 +151,6 @@ def test_what_the_pools_own_tokens_say() -> None:
         issuer.claims("alice@dom", "read:/user/bob", "", "id", 0.0)
     with pytest.raises(CredentialRefused, match="scitokens_oauth_resource"):
         issuer.claims("alice@dom", "", "https://c", "id", 0.0)
+    for login in ("", ".", "..", "a write:/", "../bob", "a/../bob", "a\twrite:/", "a\xa0write:/", "a\0", "a\x1f"):
+        with pytest.raises(CredentialRefused, match="could mean something else"):
+            issuer.claims(f"{login}@dom", "", "", "id", 0.0)
