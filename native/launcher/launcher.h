@@ -39,7 +39,7 @@ struct bind {
     bool read_only; /* in a container only */
 };
 
-/* A path of an image or of what is bound that somebody has looked at: no link is followed on the way to it. */
+/* A path of an image or of what is bound that the starter has looked at: no link is followed on the way to it. */
 struct checked {
     const char *path;
     int fd; /* what was seen there, kept open; -1: only that there are no links counts */

@@ -1,7 +1,7 @@
 /* What a job's view of the machine is made of: folders and files that are opened once and used as they were opened.
  *
  * Some of the paths have been looked at before: nothing of the pool's was to be in that folder, say.  Between that look
- * and the launch somebody may have put a link in its place, or another folder.  Such a path is opened without following
+ * and the launch a link may have been put in its place, or another folder.  Such a path is opened without following
  * any link, and is the one that was looked at, which the starter has kept open, or the launch ends.  That descriptor
  * itself is of no use here: it belongs to the machine's mounts, and the kernel mounts nothing from there in ours.
  */
