@@ -367,8 +367,7 @@ class SiteSchedule:
         for each in printed:
             key = (each.ad.program, each.ad.tag)
             before = self._ads.get(key)
-            size = sum(ad.size for ad in self._ads.values()) - (before.size if before is not None else 0) + each.ad.size
-            if size > MOST_BYTES or (before is None and len(self._ads) >= MOST_ADS):
+            if not self._has_room(each.ad, before):
                 self._note(course, f"its ad {each.ad.tag!r} is dropped: all programs together have {MOST_BYTES} bytes "
                            f"and {MOST_ADS} ads", "error")
                 continue
@@ -379,6 +378,29 @@ class SiteSchedule:
             now = now or (wanted if each.update is None else each.update)
         if taken:
             self._effects.append(TellAds(told=SiteAdsTold(ads=self.ads, now=now)))
+
+    def _has_room(self, ad: SiteAd, before: SiteAd | None) -> bool:
+        """Whether an ad is kept in the place of one before it.
+
+        Ads of a program that has more than its share of the room make way for those of one that has less: a program
+        that prints without end keeps no other out.
+        """
+        def fits() -> bool:
+            size = sum(each.size for each in kept.values()) + ad.size
+            return size <= MOST_BYTES and len(kept) < MOST_ADS
+
+        kept = {key: each for key, each in self._ads.items() if each is not before}
+        programs = {program for program, _ in kept} | {ad.program}
+        while not fits():
+            sizes = {name: [each.size for each in kept.values() if each.program == name] for name in programs}
+            sizes[ad.program].append(ad.size)
+            shares = {name: max(sum(own) / MOST_BYTES, len(own) / MOST_ADS) for name, own in sizes.items()}
+            most = max(shares, key=lambda name: (shares[name], name != ad.program, name))
+            if most == ad.program or shares[most] <= 1 / len(programs):
+                return False
+            del kept[next(key for key in kept if key[0] == most)]
+        self._ads = {key: each for key, each in self._ads.items() if key in kept or each is before}
+        return True
 
     def _forget(self, course: _Course) -> None:
         name = course.program.name

@@ -71,7 +71,7 @@ class PosixSitePrograms:
         self._account = account
         self._launcher = launcher if launcher is not None else lambda: PosixLauncher(reactor)
         self._runs: dict[int, _Run] = {}
-        self._is_first = True
+        self._is_first, self._begun = True, 0
 
     def _kill_strangers(self) -> None:
         """What a daemon has left that was killed."""
@@ -81,12 +81,14 @@ class PosixSitePrograms:
         """See :class:`SitePrograms`."""
         def ended(status: int, problem: str, said: str) -> None:
             if self._runs.pop(run, None) is not None:
+                self._reactor.callInThread(_kill_marked, mark)  # what it has left running in sessions of their own
                 over(status, problem, said)
 
+        self._begun += 1
+        mark = f"{self._mark}{self._begun}:"  # not the number of the run: an actor that begins anew counts anew
         if self._is_first:
             self._is_first = False
             self._reactor.callInThread(self._kill_strangers)
-        mark = f"{self._mark}{run}"
         begun = self._runs[run] = _Run(self._reactor, mark, wrote, ended)
         try:
             begun.start(program, self._launcher(), self._account())
@@ -102,7 +104,7 @@ class PosixSitePrograms:
             return
         found.signal(signal.SIGKILL if fast else signal.SIGTERM)
         if fast:
-            self._reactor.callInThread(lambda: signal_all(marked(found.mark), signal.SIGKILL))
+            self._reactor.callInThread(_kill_marked, found.mark)
 
     def hang_up(self, run: int) -> None:
         """See :class:`SitePrograms`."""
@@ -116,6 +118,12 @@ class PosixSitePrograms:
         for run in runs.values():
             run.signal(signal.SIGKILL)
             run.close()
+        if runs:
+            _kill_marked(self._mark)
+
+
+def _kill_marked(mark: str) -> None:
+    signal_all(marked(mark), signal.SIGKILL)
 
 
 class _Run:

@@ -200,6 +200,21 @@ def test_all_ads_together_have_a_limit() -> None:
     core.start(0.0)
     text = b"".join(b"A = \"" + b"x" * 7000 + b"\"\nB = \"" + b"x" * 7000 + b"\"\n- t%d\n" % tag for tag in range(9))
     assert "is dropped: all programs together" in notes(core.handle(ProgramWrote(name="one", run=1, data=text), 1.0))
+
+
+@pytest.mark.parametrize("text", [
+    b"".join(b"B%d = 1\n- tag%d\n" % (number, number) for number in range(1000)),
+    b"".join(b"B = \"%s\"\n- tag%d\n" % (b"x" * 8000, number) for number in range(20))])
+def test_a_program_that_prints_without_end_keeps_no_other_out(text: bytes) -> None:
+    core = schedule(ONE, TWO, most_load=1.0)
+    core.start(0.0)
+    core.handle(ProgramWrote(name="one", run=1, data=text), 1.0)
+    for number in range(3):
+        core.handle(ProgramWrote(name="two", run=2, data=b"Own%d = 1\n- own%d\n" % (number, number)), 2.0)
+    core.handle(ProgramWrote(name="one", run=1, data=text), 3.0)
+    assert {ad.tag for ad in core.ads if ad.program == "two"} == {"own0", "own1", "own2"}
+    assert sum(ad.size for ad in core.ads) <= MOST_BYTES
+    assert len(core.ads) <= 200
     assert 0 < sum(ad.size for ad in core.ads) <= MOST_BYTES
     core.validate()
 

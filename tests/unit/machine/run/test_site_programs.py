@@ -116,6 +116,21 @@ async def test_a_flood_is_read_to_its_end(programs: PosixSitePrograms) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_what_it_leaves_running_ends_when_it_has_ended(programs: PosixSitePrograms, tmp_path: Path) -> None:
+    """Or each run would leave one more, and none would end with the daemon."""
+    watched = begin(programs, f"(setsid sh -c 'echo $$ > {tmp_path}/left; exec sleep 1000' &) ; "
+                    f"until test -s {tmp_path}/left; do sleep 0.05; done")
+    assert await watched.over == (0, "", "")
+    another = begin(programs, "echo ready; while :; do sleep 1; done")
+    await another.until(b"ready")
+    pid = int((tmp_path / "left").read_text())
+    await gone([pid])
+    assert another.data == b"ready\n", "the next run under the same number is left alone"
+    programs.stop(1, fast=True)
+    await another.over
+
+
+@pytest_twisted.ensureDeferred
 async def test_all_its_processes_end_with_it_those_too_that_have_left_its_group(
         programs: PosixSitePrograms, tmp_path: Path) -> None:
     watched = begin(programs, f"trap '' TERM; sleep 1000 & echo $! > {tmp_path}/a; "
