@@ -198,8 +198,8 @@ class CreddActor(Actor):
     def _fetch(self, delivery: Delivery) -> Any:
         message: FetchTokens = delivery.message
         fetch = Fetch(delivery, self._wanted(at_home(delivery.identity), message.wanted))
-        user = delivery.identity.name  # not the identity: that of each of his processes is another one
-        own = sum(each.delivery.identity.name == user for each in self._waiting)
+        user = at_home(delivery.identity)  # not the identity: that of each of his processes is another one
+        own = sum(at_home(each.delivery.identity) == user for each in self._waiting)
         if len(self._waiting) >= MOST_WAITING or own >= MOST_WAITING_OF_USER:
             return Refused(code="busy", text="too many wait for tokens", retry_after_s=5.0)
         self._waiting.append(fetch)
