@@ -176,6 +176,7 @@ static bool send_answer(struct work *w, long result)
     }
     if (!out_room(w, 0))
         return false;
+    ready_look(w);
     if (s->root->due_count)
         w->hints |= HINT_SIGNALS;
     struct answer head = {.size = (uint32_t)(w->out_used + w->bulk.size), .id = w->head.id, .hints = w->hints,

@@ -37,7 +37,7 @@ struct session *session_new(void)
     if (s == MAP_FAILED)
         return NULL;
     s->most_files = MAX_FILES;
-    s->bell = -1;
+    s->bell = s->ready_set = -1;
     s->began = ticks_since_boot();
     pthread_mutex_init(&s->positions_lock, NULL);
     return s;
@@ -47,6 +47,8 @@ void session_free(struct session *s)
 {
     if (s->bell >= 0)
         close(s->bell);
+    if (s->ready_set >= 0)
+        close(s->ready_set);
     memory_leave(s);
     free(s->program);
     munmap(s, sizeof *s);

@@ -31,6 +31,11 @@ long serve_file_info(struct work *w);
 enum { SHOWN_LARGE = 0100000 /* O_LARGEFILE, which the kernel adds to all that is opened */ };
 long shown_flags(const struct file *file);
 
+/* ready_signals.c */
+long ready_tell(struct session *s, struct file *file, bool wanted, bool by_request);
+long ready_own(struct session *s, struct file *file, int64_t owner);
+long serve_owner(struct work *w, struct file *file, int command);
+
 /* records.c */
 long serve_lock(struct work *w, struct file *file, int command);
 

@@ -51,6 +51,10 @@ struct file {
     struct memory_account *memory; /* NULL: it is none */
     uint64_t memory_bytes;   /* what it is counted for; the account's lock guards it */
     uint64_t memory_mapped;  /* how far it was ever mapped for writing, as is this */
+    int owner;               /* who gets its signals: a process, or a group, negative; the terminals' lock guards it, as the
+                              * next two; see ready_signals.c */
+    struct session *ready_root; /* of the family that watches it; NULL: nobody does */
+    struct file *next_ready;
     struct file *next_dying; /* of those that are just being closed */
 };
 
@@ -58,7 +62,8 @@ enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, 
        FILE_RECORDS, /* no descriptor's: the session locks records by it, see records.c */
        FILE_INOTIFY,
        FILE_IPC, /* no descriptor's: semaphores, message queues and shared memory, in a checkpoint */
-       FILE_TERMINAL, FILE_SIGNALS, FILE_PROCESS, FILE_QUEUE };
+       FILE_TERMINAL, FILE_SIGNALS, FILE_PROCESS, FILE_QUEUE,
+       FILE_OWNERS /* no descriptor's: who gets whose signals, in a checkpoint */ };
 
 struct entry {
     struct file *file;
@@ -198,6 +203,9 @@ struct session {
     struct terminal *terminals;  /* of the root, as are the next two; guarded by their lock */
     struct due_signal due[MOST_DUE];
     atomic_uint due_count;
+    int ready_set;               /* tells of files that are to send signals; -1: there were none */
+    struct file *ready_files;    /* these */
+    atomic_uint ready_count;
     atomic_uint inotifies, watches; /* of the root: what the family has of them */
     atomic_int untold;    /* of the root: events that the host has not taken yet */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
@@ -328,6 +336,10 @@ void open_standard(struct session *s);
 bool records_enter(struct session *s, struct locked *place, struct file *file);
 void records_closed(struct session *s, const struct file *file);
 void records_forget(struct session *s);
+
+/* ready_signals.c */
+void ready_look(const struct work *w);
+void ready_closing(struct file *file);
 
 /* ipc.c */
 void ipc_leave(struct work *w);

@@ -117,16 +117,23 @@ static long open_own_file(struct thread *self, long fd, int flags)
     return opened;
 }
 
-/* What PATH, the link of one of the process's open files, stands for: a descriptor of it, -ENOSYS: PATH is no such link, or
- * -errno. The C library changes modes of what it has looked at by such paths. */
-long own_file_again(struct thread *self, const char *path)
+/* The descriptor whose link PATH is; -ENOSYS: it is none of this process's. */
+long own_file_named(struct thread *self, const char *path)
 {
     struct proc_path which;
     if (!find_proc_path(self, path, &which) || which.pid != PROC_OWN || !starts_with(which.name, "fd/"))
         return -ENOSYS;
     const char *at = which.name + sizeof "fd/" - 1;
     const long fd = (long)read_number(&at, 10);
-    return *at ? -ENOSYS : open_own_file(self, fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    return *at ? -ENOSYS : fd;
+}
+
+/* What PATH, the link of one of the process's open files, stands for: a descriptor of it, -ENOSYS: PATH is no such link, or
+ * -errno. The C library changes modes of what it has looked at by such paths. */
+long own_file_again(struct thread *self, const char *path)
+{
+    const long fd = own_file_named(self, path);
+    return fd < 0 ? fd : open_own_file(self, fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
 /* ---- directories */

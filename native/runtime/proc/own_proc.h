@@ -18,6 +18,7 @@ struct proc_path {
 bool find_proc_path(struct thread *self, const char *path, struct proc_path *to);
 long proc_open(struct trap *t, const struct proc_path *which, int flags);
 long proc_link(struct trap *t, const struct proc_path *which, char *to, size_t size);
+long own_file_named(struct thread *self, const char *path);
 long own_file_again(struct thread *self, const char *path);
 bool is_proc_directory(const struct proc_path *which);
 bool is_proc_link(const struct proc_path *which);

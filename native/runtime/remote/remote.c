@@ -14,7 +14,7 @@
 #include "runtime/memory/shared_transfer.h"
 #include "runtime/user.h"
 
-enum { MOST_VECTORS = 1024, FEW_VECTORS = 64, LOCK_BYTES = 32 };
+enum { MOST_VECTORS = 1024, FEW_VECTORS = 64, LOCK_BYTES = 32, OWNER_BYTES = 8 };
 
 #define RWF_HINTS (RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT) /* of preadv2, pwritev2: harmless to ignore */
 #define OFD_LOCKS(command) ((command) >= F_OFD_GETLK && (command) <= F_OFD_SETLKW)
@@ -277,6 +277,11 @@ long do_fcntl(struct trap *t)
     bool locks = (command >= F_GETLK && command <= F_SETLKW) || OFD_LOCKS(command);
     struct request request = {.call = __NR_fcntl, .arguments = {(int)t->a[0], command, (int64_t)t->a[2]}};
     long result;
+    if (command == F_GETOWN_EX || command == F_SETOWN_EX) {
+        const struct vector owner = {(void *)t->a[2], OWNER_BYTES};
+        const bool told = command == F_GETOWN_EX;
+        return ask(t->self, &request, &owner, !told, &owner, told, NULL);
+    }
     if (!locks && command <= F_GETFL && plan_answer(&request, "", NULL, 0, &result))
         return result;
     if (!locks)
@@ -321,7 +326,8 @@ long do_ioctl(struct trap *t)
         uint16_t in, out;
     } known[] = {
         {TCGETS, 0, TERMINAL_BYTES}, {TIOCGWINSZ, 0, WINDOW_BYTES}, {FIONREAD, 0, sizeof(int)},
-        {FIONBIO, sizeof(int), 0}, {FIONCLEX, 0, 0}, {FIOCLEX, 0, 0}, {FICLONE, 0, 0}, {FS_IOC_GETFLAGS, 0, sizeof(long)},
+        {FIONBIO, sizeof(int), 0}, {FIOASYNC, sizeof(int), 0}, {FIOSETOWN, sizeof(int), 0}, {SIOCSPGRP, sizeof(int), 0},
+        {FIOGETOWN, 0, sizeof(int)}, {SIOCGPGRP, 0, sizeof(int)}, {FIONCLEX, 0, 0}, {FIOCLEX, 0, 0}, {FICLONE, 0, 0}, {FS_IOC_GETFLAGS, 0, sizeof(long)},
         {SIOCGIFFLAGS, INTERFACE_BYTES, INTERFACE_BYTES}, {SIOCGIFADDR, INTERFACE_BYTES, INTERFACE_BYTES},
         {SIOCGIFNETMASK, INTERFACE_BYTES, INTERFACE_BYTES}, {SIOCGIFBRDADDR, INTERFACE_BYTES, INTERFACE_BYTES},
         {SIOCGIFDSTADDR, INTERFACE_BYTES, INTERFACE_BYTES}, {SIOCGIFINDEX, INTERFACE_BYTES, INTERFACE_BYTES},
@@ -367,6 +373,22 @@ long do_openat(struct trap *t)
         t->a[1] = (unsigned long)t->self->scratch; /* rewritten: where it really is */
     }
     return open_home(t->self, t, (int)t->a[0], (char *)t->a[1], (int)t->a[2], (int)t->a[3]);
+}
+
+/* Of an open file that its link under /proc names, also one that has no name yet (O_TMPFILE): the file itself gets one. */
+long do_linkat(struct trap *t)
+{
+    const bool follows = (t->a[4] & AT_SYMLINK_FOLLOW) && t->a[1];
+    const long length = follows ? copy_path((char *)t->self->scratch, (char *)t->a[1]) : 0;
+    const long fd = length > 0 ? own_file_named(t->self, (char *)t->self->scratch) : -ENOSYS;
+    if (length < 0)
+        return length;
+    if (fd >= 0) {
+        t->a[0] = (unsigned long)fd;
+        t->a[1] = (unsigned long)"";
+        t->a[4] |= AT_EMPTY_PATH;
+    }
+    return remote(t, &calls[__NR_linkat]);
 }
 
 long do_readlinkat(struct trap *t)

@@ -124,6 +124,8 @@ static int reopen_plain(const struct session *s, const struct described_file *d,
     char link[64];
     struct stat st;
     int flags = d->flags & ~(O_CREAT | O_EXCL | O_TRUNC), real = -1;
+    if ((flags & O_TMPFILE) == O_TMPFILE) /* it has been given a name since */
+        flags &= ~O_TMPFILE;
     int pin = open_at(s, AT_FDCWD, path, O_PATH | O_CLOEXEC | (flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
     if (pin < 0)
         return names_process(path) ? open_of_dead() : -1;
@@ -165,7 +167,7 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
             return -1;
         }
         return real;
-    case FILE_TEXT: return reopen_nameless(s->root->adopted->unlinked, d, content);
+    case FILE_TEXT: return reopen_nameless(s, s->root->adopted->unlinked, d, path, content);
     case FILE_STANDARD:
         return d->number < 3 && s->root->task.standard[d->number] >= 0
                    ? fcntl(s->root->task.standard[d->number], F_DUPFD_CLOEXEC, 3)
@@ -179,7 +181,7 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
     case FILE_EVENT:
         return eventfd((unsigned)d->offset, EFD_CLOEXEC | EFD_NONBLOCK | (d->flags & EFD_SEMAPHORE));
     case FILE_EPOLL: return epoll_create1(EPOLL_CLOEXEC);
-    case FILE_IPC: return eventfd(0, EFD_CLOEXEC);
+    case FILE_IPC: case FILE_OWNERS: return eventfd(0, EFD_CLOEXEC);
     case FILE_SIGNALS: return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     case FILE_PROCESS: return process_timer();
     case FILE_TIMER:
@@ -241,7 +243,7 @@ static struct file *adopt_file(struct work *w, struct pairs *pairs, const struct
         errno = ENOMEM;
         return NULL;
     }
-    file->kind = d->kind;
+    file->kind = d->kind == FILE_TEXT && path ? FILE_PLAIN : d->kind; /* that one may have a name the next time */
     file->end = d->end;
     file->inotify = in;
     file->signals = d->kind == FILE_SIGNALS ? (uint64_t)d->offset : 0;
@@ -339,6 +341,8 @@ static long adopt_files(struct work *w, struct reader *r, struct file **files, c
             result = socket_filled(files[i], pairs, &copy, contents[i], files, count);
         if (copy.kind == FILE_INOTIFY && !known[i])
             result = inotify_filled(s, files[i]->inotify, &copy, contents[i], files, count);
+        if (copy.kind == FILE_OWNERS)
+            result = owners_again(s, &copy, contents[i], files, count);
         if (copy.kind == FILE_IPC)
             result = ipc_filled(s, contents[i], copy.content_size, files, count);
     }
@@ -360,7 +364,7 @@ static long adopt_entries(struct session *s, struct reader *r, struct file **fil
             return -EPROTO;
         if ((files[one.file]->kind == FILE_RECORDS) != (one.descriptor >= FIRST_LOCKED))
             return -EPROTO; /* what locks are taken by may be written where the program may only read */
-        if (files[one.file]->kind == FILE_IPC)
+        if (files[one.file]->kind == FILE_IPC || files[one.file]->kind == FILE_OWNERS)
             return -EPROTO;
         file_keep(files[one.file]);
         if (one.descriptor < MAX_FILES) {

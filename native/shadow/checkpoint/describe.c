@@ -176,6 +176,7 @@ static ssize_t content_of(struct work *w, struct list *list, struct file *file, 
     case FILE_EPOLL: return epoll_content(list, file, to, room);
     case FILE_INOTIFY: return watches_content(w, list, file->inotify, to, room);
     case FILE_TERMINAL: return terminal_content(list, file, to, room);
+    case FILE_OWNERS: return (ssize_t)owners_described(list->files, list->count, to, room);
     case FILE_IPC: return ipc_described(w->session->ipc, to, room, number_in, list);
     case FILE_TIMER:
         d->offset = fdinfo_value(file->real, "clockid:", "%llu");
@@ -266,6 +267,9 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     long missing = nameless || gone ? 0 : cannot_return(list, file, &st, path);
     if (missing)
         return missing;
+    char *slash = nameless && (file->flags & (O_TMPFILE | O_EXCL)) == O_TMPFILE ? strrchr(path, '/') : NULL;
+    if (slash) /* it may be given a name yet: where it is */
+        slash[slash == path] = 0;
     length = (ssize_t)strlen(path);
     const int seals = nameless ? fcntl(file->real, F_GET_SEALS) : -1;
     const size_t room = nameless || file->inotify || file->kind == FILE_IPC ? MAX_NAMELESS : MAX_CONTENT;
@@ -284,7 +288,7 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
         d.path_size = length ? (uint32_t)length + 1 : 0;
     }
     if (size >= 0) {
-        const bool named = (file->kind == FILE_PLAIN || file->kind == FILE_RECORDS) && !nameless && length > 0;
+        const bool named = (file->kind == FILE_PLAIN || file->kind == FILE_RECORDS) && (!nameless || slash) && length > 0;
         d.path_size = file->socket ? d.path_size : named ? (uint32_t)length + 1 : 0;
         d.content_size = (uint32_t)size;
         if (!append(w, &d, sizeof d) || !append(w, path, d.path_size) || !append(w, content, d.content_size))
@@ -292,6 +296,21 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     }
     free(content);
     return size < 0 ? size : 0;
+}
+
+/* A file that says who gets the signals of the others, if anybody does. False: there is no room. */
+static bool note_owners(struct list *list)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < list->count && !any; i++)
+        any = list->files[i]->owner || (list->files[i]->flags & O_ASYNC);
+    struct file *file = any ? file_new(eventfd(0, EFD_CLOEXEC), O_RDWR) : NULL;
+    if (!file)
+        return !any;
+    file->kind = FILE_OWNERS;
+    const bool fits = note_hidden(list, file);
+    file_drop(file);
+    return fits;
 }
 
 /* A family's semaphores, message queues and shared memory are in its first process's description. False: there is no room. */
@@ -355,7 +374,7 @@ long serve_describe(struct work *w)
     bool fits = true;
     for (uint32_t i = 0; i < list->count && fits; i++)
         fits = gather_hidden(list->files[i], note_hidden, list);
-    fits = fits && note_ipc(s, list) && note_directory(list, directory);
+    fits = fits && note_ipc(s, list) && note_directory(list, directory) && note_owners(list);
     head.files = list->count;
     head.umask = umask(0);
     umask(head.umask);

@@ -45,6 +45,16 @@ struct described_interest {
     uint64_t data;
 };
 
+/* Who gets the signals of a file. */
+struct described_owner {
+    uint32_t file;
+    int32_t owner;
+};
+
+/* ready_signals.c */
+size_t owners_described(struct file *const *files, uint32_t count, uint8_t *to, size_t room);
+long owners_again(struct session *s, const struct described_file *d, const uint8_t *content, struct file **files, uint32_t count);
+
 /* pairs.c */
 struct pairs;
 struct pairs *pairs_new(void);
@@ -104,6 +114,7 @@ int reopen_gone(const struct session *s, struct unlinked *all, const struct desc
 /* nameless.c */
 int open_anyhow(const char *link, const struct stat *st, int flags); /* -1: errno */
 ssize_t nameless_content(const char *link, const struct stat *st, uint8_t *to, size_t room);
-int reopen_nameless(struct unlinked *all, const struct described_file *d, const uint8_t *content);
+int reopen_nameless(const struct session *s, struct unlinked *all, const struct described_file *d, const char *path,
+                    const uint8_t *content);
 
 #endif

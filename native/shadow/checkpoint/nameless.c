@@ -1,5 +1,6 @@
 /* Files that have no name (deleted ones, memory files): they are saved with their content, and come back as memory
- * files.  The content is the size, and what the file has besides zeros, in pieces.
+ * files; those that can be given a name (O_TMPFILE) come back in their directory.  The content is the size, and what the
+ * file has besides zeros, in pieces.
  */
 #include "described.h"
 
@@ -96,14 +97,34 @@ static bool write_pieces(int real, const uint8_t *from, size_t left)
     return true;
 }
 
-static int made_again(const struct described_file *d, const uint8_t *content, size_t size)
+/* Whether it can be given a name; PATH is its directory then. */
+static bool can_be_named(const struct described_file *d, const char *path)
 {
-    int real = memfd_create("restored", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return path && (d->flags & (O_TMPFILE | O_EXCL)) == O_TMPFILE;
+}
+
+/* -1: not there, where the program may not be, or where there are no such files: then no name can be given to it. */
+static int made_in(const struct session *s, const char *directory)
+{
+    const int pin = open_at(s, AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    const int real = pin >= 0 && may_have(s, pin, true) ? openat(pin, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+    if (pin >= 0)
+        close(pin);
+    return real;
+}
+
+static int made_again(const struct session *s, const struct described_file *d, const char *path, const uint8_t *content,
+                      size_t size)
+{
+    int real = can_be_named(d, path) ? made_in(s, path) : -1;
+    const bool in_memory = real < 0;
+    if (in_memory)
+        real = memfd_create("restored", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (real < 0)
         return -1;
     bool whole = d->sparse ? write_pieces(real, content, size) : write(real, content, size) == (ssize_t)size;
     if (whole && fchmod(real, d->mode & 07777) == 0 &&
-        (d->number <= 1 || fcntl(real, F_ADD_SEALS, (int)(d->number - 1)) == 0))
+        (d->number <= 1 || !in_memory || fcntl(real, F_ADD_SEALS, (int)(d->number - 1)) == 0))
         return real;
     close(real);
     return -1;
@@ -125,11 +146,12 @@ static int opened_again(int held, const struct described_file *d)
     return -1;
 }
 
-int reopen_nameless(struct unlinked *all, const struct described_file *d, const uint8_t *content)
+int reopen_nameless(const struct session *s, struct unlinked *all, const struct described_file *d, const char *path,
+                    const uint8_t *content)
 {
     struct described_nameless which;
     if (d->sparse < 2) { /* an older image */
-        int held = made_again(d, content, d->content_size), real = held < 0 ? -1 : opened_again(held, d);
+        int held = made_again(s, d, path, content, d->content_size), real = held < 0 ? -1 : opened_again(held, d);
         if (held >= 0)
             close(held);
         return real;
@@ -139,7 +161,7 @@ int reopen_nameless(struct unlinked *all, const struct described_file *d, const 
     memcpy(&which, content, sizeof which);
     int held = unlinked_find(all, which.device, which.inode);
     if (held < 0) {
-        held = made_again(d, content + sizeof which, d->content_size - sizeof which);
+        held = made_again(s, d, path, content + sizeof which, d->content_size - sizeof which);
         if (held < 0)
             return -1;
         futimens(held, which.times);

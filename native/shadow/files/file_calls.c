@@ -228,7 +228,7 @@ long shown_flags(const struct file *file)
 {
     const bool by_name =
         file->kind == FILE_PLAIN || file->kind == FILE_TEXT || file->kind == FILE_STANDARD || file->terminal;
-    int hidden = O_NONBLOCK | (file->kind == FILE_PIPE && !file->end ? O_DIRECT : 0);
+    int hidden = O_NONBLOCK | O_EXCL | (file->kind == FILE_PIPE && !file->end ? O_DIRECT : 0);
     return (file->flags & ~hidden) | (file->wants_nonblocking ? O_NONBLOCK : 0) | (by_name ? SHOWN_LARGE : 0);
 }
 
@@ -247,6 +247,9 @@ long serve_fcntl(struct work *w)
     case F_SETFD: s->entries[ARGUMENT(0)].closes_on_exec = value & FD_CLOEXEC; return 0;
     case F_GETFL: return shown_flags(file);
     case F_SETFL: {
+        const long told = ready_tell(s, file, value & O_ASYNC, false);
+        if (told)
+            return told;
         file->wants_nonblocking = value & O_NONBLOCK;
         file->flags = (file->flags & ~settable) | (value & settable);
         if (file->inherited)
@@ -255,7 +258,9 @@ long serve_fcntl(struct work *w)
     }
     case F_GETLK: case F_SETLK: case F_SETLKW:
     case F_OFD_GETLK: case F_OFD_SETLK: case F_OFD_SETLKW: return serve_lock(w, file, command);
-    case F_GETOWN: case F_SETOWN: return 0;
+    case F_GETOWN: case F_SETOWN: case F_GETOWN_EX: case F_SETOWN_EX: case F_GETSIG: case F_SETSIG:
+        return serve_owner(w, file, command);
+    case F_GETLEASE: return F_UNLCK;
     case F_SETPIPE_SZ: case F_GETPIPE_SZ: case F_ADD_SEALS: case F_GET_SEALS:
         return result_of(fcntl(file->real, command, value));
     default: return -EINVAL;
@@ -281,7 +286,7 @@ static bool is_known_request(unsigned long code, size_t *out)
         uint32_t code, out;
     } known[] = {
         {TCGETS, 36}, {TCSETS, 0}, {TCSETSW, 0}, {TCSETSF, 0}, {TIOCGWINSZ, 8},
-        {FIONREAD, 4}, {FIONBIO, 0}, {FIOCLEX, 0}, {FIONCLEX, 0}, {0x40049409 /* FICLONE */, 0},
+        {FIONREAD, 4}, {FIONBIO, 0}, {FIOASYNC, 0}, {FIOSETOWN, 0}, {SIOCSPGRP, 0}, {FIOGETOWN, 4}, {SIOCGPGRP, 4}, {FIOCLEX, 0}, {FIONCLEX, 0}, {0x40049409 /* FICLONE */, 0},
         {0x80086601 /* FS_IOC_GETFLAGS */, 8},
         {SIOCGIFCONF, 0}, {SIOCGIFFLAGS, INTERFACE_BYTES}, {SIOCGIFADDR, INTERFACE_BYTES},
         {SIOCGIFNETMASK, INTERFACE_BYTES}, {SIOCGIFBRDADDR, INTERFACE_BYTES}, {SIOCGIFDSTADDR, INTERFACE_BYTES},
@@ -296,13 +301,21 @@ static bool is_known_request(unsigned long code, size_t *out)
     return false;
 }
 
-static long put_number(struct work *w, long number)
+static long put_value(struct work *w, int value)
 {
-    const int value = (int)number;
-    uint8_t *to = number < 0 ? NULL : out_room(w, sizeof value);
+    uint8_t *to = out_room(w, sizeof value);
     if (to)
         memcpy(to, &value, sizeof value);
-    return number < 0 ? number : to ? 0 : -ENOMEM;
+    return to ? 0 : -ENOMEM;
+}
+
+static long put_number(struct work *w, long number) { return number < 0 ? number : put_value(w, (int)number); }
+
+static int number_in(const uint8_t room[64])
+{
+    int number;
+    memcpy(&number, room, sizeof number);
+    return number;
 }
 
 long serve_ioctl(struct work *w)
@@ -331,6 +344,9 @@ long serve_ioctl(struct work *w)
         if (file->inotify)
             return put_number(w, inotify_waiting_bytes(file->inotify));
         break;
+    case FIOASYNC: return ready_tell(s, file, number_in(room), true);
+    case FIOSETOWN: case SIOCSPGRP: return file->socket ? ready_own(s, file, number_in(room)) : -ENOTTY;
+    case FIOGETOWN: case SIOCGPGRP: return file->socket ? put_value(w, file->owner) : -ENOTTY;
     case FIONBIO: file->wants_nonblocking = room[0] | room[1] | room[2] | room[3]; return 0;
     case 0x40049409: { /* FICLONE */
         int from = real_of(s, ARGUMENT(2));
@@ -428,6 +444,34 @@ long serve_mknodat(struct work *w)
     if (kind && kind != S_IFREG && kind != S_IFIFO && kind != S_IFSOCK)
         return -EPERM; /* devices */
     return result_of(mknodat(directory == -1 ? 1 << 30 : directory, path, (mode_t)ARGUMENT(2), 0));
+}
+
+/* Of a descriptor (AT_EMPTY_PATH, or its link under /proc, for which the runtime says that), also one without a name. */
+long serve_linkat(struct work *w)
+{
+    size_t at = 0;
+    char link[32];
+    bool was_removed = false;
+    int flags = (int)ARGUMENT(4);
+    const char *from = take_path(w, &at), *to = from ? take_path(w, &at) : NULL;
+    int old = ARGUMENT(0) == AT_FDCWD ? AT_FDCWD : real_of(w->session, ARGUMENT(0));
+    const int new = ARGUMENT(2) == AT_FDCWD ? AT_FDCWD : real_of(w->session, ARGUMENT(2));
+    if (!to)
+        return -EFAULT;
+    if (!from[0]) {
+        if (!(flags & AT_EMPTY_PATH))
+            return -ENOENT;
+        if (old == -1)
+            return flags & AT_SYMLINK_FOLLOW ? -ENOENT : -EBADF; /* its link is not there */
+        snprintf(link, sizeof link, "/proc/self/fd/%d", old);
+        const struct file *file = file_of(w->session, ARGUMENT(0));
+        was_removed = file && file->kind == FILE_TEXT && file->number <= 1; /* in memory since a move */
+        from = old == AT_FDCWD ? "." : link;
+        old = AT_FDCWD;
+        flags = AT_SYMLINK_FOLLOW;
+    }
+    const long result = result_of(linkat(old == -1 ? 1 << 30 : old, from, new == -1 ? 1 << 30 : new, to, flags));
+    return result == -EXDEV && was_removed ? -ENOENT : result;
 }
 
 long serve_symlinkat(struct work *w)

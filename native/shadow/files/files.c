@@ -81,6 +81,8 @@ void file_drop(struct file *file)
     is_closing = true;
     while ((file = dying)) {
         dying = file->next_dying;
+        if (file->ready_root)
+            ready_closing(file);
         if (file->terminal)
             terminal_closing(file);
         close(file->real);

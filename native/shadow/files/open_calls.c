@@ -161,7 +161,8 @@ long serve_openat(struct work *w)
         return refused;
     }
     s->statistics.files_opened++;
-    long fd = install(s, real, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC), flags & O_CLOEXEC, FILE_PLAIN);
+    const int kept = (flags & O_TMPFILE) == O_TMPFILE ? O_EXCL : 0; /* no name can be given to it */
+    long fd = install(s, real, flags & ~((O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC) & ~kept), flags & O_CLOEXEC, FILE_PLAIN);
     if (fd >= 0 && (ARGUMENT(4) & WANT_FACTS) && !put_facts(w, file_of(s, fd), ARGUMENT(4) & 0xfffff)) {
         close_entry(s, fd);
         return -ENOMEM;

@@ -23,7 +23,8 @@ PIECE = struct.Struct("<2q")
 LOCK = struct.Struct("<2q2I")
 ASKED = struct.Struct("<2h4x2qi4x")  # struct flock
 PLAIN, STANDARD, PIPE, PAIR, EVENT, EPOLL, TIMER, TEXT, _, RECORDS = range(10)
-PROCESS = 14
+PROCESS, OWNERS = 14, 16
+TO_BE_NAMED, TELLS = 0o20200000, 0o20000  # O_TMPFILE, O_ASYNC
 PATH_SIZE, CONTENT_SIZE = 8, 9  # places among a file's numbers
 FIRST_HANDLE, FIRST_LOCKED, MOST_LOCKED = 4096, 5120, 1024
 A_SECOND = struct.pack("<4q", 0, 0, 1, 0)
@@ -66,6 +67,7 @@ FILES = {
     "deleted directory": file(PLAIN, sparse=1, flags=0, mode=0o40700, path=b"/was (deleted)\0", content=bytes(16)),
     "named pipe": file(PLAIN, path=b"pipe\0", flags=0, offset=A_PIPE, mode=0o10600, content=bytes(16) + b"in it"),
     "of a process that ended": file(PLAIN, path=b"/proc/4194305/stat\0", flags=0),
+    "to be named": file(TEXT, sparse=2, flags=TO_BE_NAMED | 2, path=b".\0", content=WHICH_AND_WHEN + NAMELESS),
     "nameless and whole": file(TEXT, content=b"as it was"),
     "process": file(PROCESS, offset=2),
     "process that has ended": file(PROCESS, flags=0o4002, offset=1 << 32 | 3),
@@ -151,6 +153,33 @@ def in_pipes_and_directories() -> bytes:
     return b"".join((prologue(100), *asked, frame(DESCRIBE, (1 << 20,)), frame(DESCRIBE, (600,))))
 
 
+OWNED = struct.Struct("<Ii")
+
+
+def owned(*owners: tuple[int, int]) -> bytes:
+    """Return the request to open again a pipe whose ends tell by signals; OWNERS say of which file they are whose."""
+    ends = [file(PIPE, number=1, flags=TELLS), file(PIPE, number=1, end=1, flags=TELLS | 1)]
+    said = file(OWNERS, content=b"".join(OWNED.pack(*each) for each in owners))
+    return adopt(description([*ends, said], entries=[(3, 0, 0), (4, 1, 0)]))
+
+
+def ready() -> bytes:
+    """Return requests for signals of descriptors that are ready, some that make them so, and late names for a file."""
+    on, off, ioctl, link = struct.pack("<i", 1), bytes(4), 16, 265
+    tells, owns, told = 0x5452, 0x8902, 0x8903
+    asked = [frame(ioctl, (fd, tells, 0), on) for fd in (3, 6, 8, 10)] + [frame(FCNTL, (7, 4, TELLS | 1))]
+    asked += [frame(FCNTL, (fd, 8, owner)) for fd in (6, 8) for owner in (*EDGES, 2, -2, 1)]
+    asked += [frame(FCNTL, (6, 15, 8), struct.pack("<2i", kind, who)) for kind in (0, 1, 2, 3) for who in (-1, 0, 1, 2)]
+    asked += [frame(FCNTL, (6, command, 8)) for command in (9, 10, 11, 15, 16, 1024, 1025)]
+    asked += [frame(ioctl, (8, owns, 0), on), frame(ioctl, (8, told, 0)), frame(ioctl, (6, owns, 0), on)]
+    asked += [frame(1, (7, 4, 4), b"pipe"), frame(1, (9, 4, 4), b"pair"), frame(1031, ()), frame(DESCRIBE, (1 << 20,))]
+    asked += [frame(ioctl, (6, tells, 0), off), frame(CLOSE, (8,)), frame(CLOSE, (3,))]
+    named = [frame(257, (-100, 2, TO_BE_NAMED | 2, 0o600), b".\0"), frame(DESCRIBE, (1 << 20,))]
+    fds, flags = (3, -100, 99), (0, 0x1000, 0x1400)
+    named += [frame(link, (fd, 1, -100, 7, flag), b"\0linked\0") for fd in fds for flag in flags]
+    return b"".join((prologue(100), *asked, *named, owned((0, 5), (1, -1), (0, -(1 << 31)), (99, 1))))
+
+
 def saved() -> bytes:
     """Return requests that make a file of each kind, give it content and have all of them described."""
     gone = b"gone\0"
@@ -173,7 +202,7 @@ def saved() -> bytes:
 def seeds() -> dict[str, bytes]:
     """Return what a search should begin with, by name: sound frames of each kind."""
     found = {f"adopt {name}": adopt(description([one])) for name, one in FILES.items()}
-    return {**found, "adopt all": adopt(description(list(FILES.values()))), "describe": saved(),
+    return {**found, "adopt all": adopt(description(list(FILES.values()))), "describe": saved(), "ready": ready(),
             "describe pipes and directories": in_pipes_and_directories()}
 
 
@@ -204,6 +233,7 @@ def inputs() -> Iterator[tuple[str, bytes]]:
         adopt(description([older], (OLDER_MAGIC, 1, 1, 0, 0o22, 2, GENERATION), [(3, 0, 0)])) + locks()
     ]
     groups["locks"] = [prologue(100) + locks(edge) for edge in EDGES]
+    groups["owners"] = [owned((which, who)) for which in edges("I") for who in edges("i")]
     groups["pieces"] = [adopt(description([file(TEXT, sparse=1, content=one)])) for one in hostile_pieces()]
     groups["cut"] = [adopt(whole[:cut]) for cut in range(len(whole))]
     groups["too much"] = [
