@@ -91,7 +91,7 @@ def test_a_request_goes_with_who_asked(pool: PersonalPool) -> None:
     assert GONE in refused(pool, "condor_token_request_approve", "-reqid", number, "-yes")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_user_decides_nothing(pool: PersonalPool) -> None:
     stranger = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 
