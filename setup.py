@@ -37,7 +37,7 @@ true <&2 2>/dev/null || exec 2>/dev/null  # a file that is opened later would ta
 for each in 0 1; do
     true 2>/dev/null <&$each || eval "exec $each</dev/null"
 done
-[ -d /dev/stdin ] && echo "${{0##*/}}: the standard input is a directory" >&2 && exit 1
+[ -d /dev/stdin ] && echo "${0##*/}: the standard input is a directory" >&2 && exit 1
 python=${here%/*}/{python}
 [ -x "$python" ] || python={python}
 exec "$python" -I -S "$here" "$@"
