@@ -19,8 +19,9 @@
 #define END_OF_CHANNEL 0xffffffffu
 
 enum {
-    FRAME_BYTES = 128 << 10, /* a whole record of an encrypted channel fits */
+    FRAME_BYTES = 64 << 10,
     MOST_FRAME = 1 << 20,
+    WINDOW_BYTES = 4 << 20, /* from so much that has not arrived on, nothing is read here */
     MOST_WAITING = 72 << 20, /* for an end here that says much before it listens: as much as a program asks for ahead */
     TELL_BYTES = 256 << 10, /* so much has come that the other end is told at once, and not with the next bytes */
 };
@@ -84,7 +85,6 @@ static void drop_connection(struct relay *relay)
 {
     struct numbered *c = &relay->channel;
     relay_close(&relay->ends[REMOTE]);
-    here_ring(relay); /* who waits for it waits for the next one */
     c->head_used = c->left = 0; /* what came of a frame is counted */
     c->end_sent = false;
 }
@@ -98,7 +98,8 @@ static void local_is_over(struct relay *relay)
 }
 
 /* Does what follows, and says what is of interest. */
-void numbered_settle(struct relay *relay)
+static void settle(struct relay *relay) REQUIRES(relay_lock);
+static void settle(struct relay *relay)
 {
     struct numbered *c = &relay->channel;
     struct end *local = &relay->ends[LOCAL], *remote = &relay->ends[REMOTE];
@@ -110,12 +111,8 @@ void numbered_settle(struct relay *relay)
         drop_connection(relay);
         relay_tell(relay, RELAY_LOST);
     }
-    if (c->end_came && remote->fd < 0 && local->fd < 0 && !local->waiting.used) {
+    if (c->end_came && remote->fd < 0 && local->fd < 0) {
         relay_end(relay, NULL);
-        return;
-    }
-    if (c->is_here) {
-        here_watch(relay);
         return;
     }
     const bool reads = !c->local_over && !c->end_came && c->kept.used < WINDOW_BYTES;
@@ -202,33 +199,31 @@ static size_t take_frames(struct relay *relay, uint8_t *room, size_t got, const 
     return kept;
 }
 
-/* Reads what the connection has, at most SIZE bytes, to ROOM. Returns how much of that is for here. */
-size_t numbered_read(struct relay *relay, uint8_t *room, size_t size)
-{
-    const char *wrong = NULL;
-    ssize_t got = recv(relay->ends[REMOTE].fd, room, size, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (got <= 0) {
-        drop_connection(relay);
-        if (!relay->channel.end_came)
-            relay_tell(relay, RELAY_LOST);
-        return 0;
-    }
-    relay->channel.listens = false;
-    size_t taken = take_frames(relay, room, (size_t)got, &wrong);
-    if (wrong)
-        relay_end(relay, wrong);
-    return wrong ? 0 : taken;
-}
-
 static void read_remote(struct relay *relay, uint8_t *room) REQUIRES(relay_lock);
 static void read_remote(struct relay *relay, uint8_t *room)
 {
     struct end *local = &relay->ends[LOCAL];
-    size_t size = numbered_read(relay, room, READ_BYTES);
+    const char *wrong = NULL;
+    ssize_t got = recv(relay->ends[REMOTE].fd, room, READ_BYTES, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0) {
+        drop_connection(relay);
+        if (!relay->channel.end_came)
+            relay_tell(relay, RELAY_LOST);
+        return;
+    }
+    relay->channel.listens = false;
+    size_t size = take_frames(relay, room, (size_t)got, &wrong);
+    if (wrong)
+        relay_end(relay, wrong);
     if (size && local->fd >= 0 && !relay_write(local, room, size))
         local_is_over(relay);
+}
+
+void numbered_begin(struct relay *relay)
+{
+    settle(relay);
 }
 
 void numbered_ready(struct relay *relay, int number, uint32_t events, uint8_t *room)
@@ -239,12 +234,10 @@ void numbered_ready(struct relay *relay, int number, uint32_t events, uint8_t *r
     if (end->fd >= 0 && (end->watched & EPOLLIN) && (events & (EPOLLIN | EPOLLERR | EPOLLHUP))) {
         if (number == LOCAL)
             read_local(relay, room);
-        else if (relay->channel.is_here)
-            here_read_ahead(relay, room);
         else
             read_remote(relay, room);
     }
-    numbered_settle(relay);
+    settle(relay);
 }
 
 /* Returns 0 or -errno; then REMOTE is the caller's. */
@@ -263,17 +256,16 @@ int numbered_attach(struct relay *relay, int remote, uint64_t arrived, bool list
     c->told = c->received; /* it was said on the way here */
     c->listens = listens;
     relay->ends[REMOTE].fd = remote;
-    here_ring(relay);
     if (!listens && !send_frame(relay, 0, NULL, 0)) { /* who listens may speak now */
         drop_connection(relay);
         relay_tell(relay, RELAY_LOST);
     }
-    numbered_settle(relay);
+    settle(relay);
     return 0;
 }
 
 void numbered_detach(struct relay *relay)
 {
     drop_connection(relay);
-    numbered_settle(relay);
+    settle(relay);
 }

@@ -67,10 +67,8 @@ void relay_end(struct relay *relay, const char *why)
     relay->why = why;
     relay_close(&relay->ends[FIRST]);
     relay_close(&relay->ends[SECOND]);
-    if (relay->is_channel) {
+    if (relay->is_channel)
         bytes_free(&relay->channel.kept);
-        here_ring(relay);
-    }
     relay_tell(relay, RELAY_ENDED);
 }
 
@@ -218,7 +216,8 @@ int relay_next_news(struct relay_news *news)
     return relay ? 1 : 0;
 }
 
-struct relay *relay_new(int first, int second, bool is_channel)
+static struct relay *relay_new(int first, int second, bool is_channel) REQUIRES(relay_lock);
+static struct relay *relay_new(int first, int second, bool is_channel)
 {
     int failed = begin();
     struct relay *relay = failed ? NULL : calloc(1, sizeof *relay);
@@ -229,8 +228,6 @@ struct relay *relay_new(int first, int second, bool is_channel)
     relay->is_channel = is_channel;
     relay->ends[FIRST] = (struct end){.relay = relay, .fd = first};
     relay->ends[SECOND] = (struct end){.relay = relay, .fd = second};
-    if (is_channel)
-        relay->channel.bell = -1;
     return relay;
 }
 
@@ -249,7 +246,7 @@ struct relay *relay_channel(int local)
     pthread_mutex_lock(&relay_lock);
     struct relay *relay = relay_new(local, -1, true);
     if (relay)
-        numbered_settle(relay);
+        numbered_begin(relay);
     pthread_mutex_unlock(&relay_lock);
     return relay;
 }
@@ -287,21 +284,10 @@ void relay_cut(struct relay *relay)
     pthread_mutex_unlock(&relay_lock);
 }
 
-/* Nobody knows it any more, but that there may be events of its ends'. */
-void relay_bury(struct relay *relay)
-{
-    if (relay->is_channel && relay->channel.bell >= 0)
-        close(relay->channel.bell);
-    relay->next_dead = dead;
-    dead = relay;
-}
-
 void relay_free(struct relay *relay)
 {
     pthread_mutex_lock(&relay_lock);
-    if (relay->is_channel && relay->channel.held)
-        relay->channel.forgotten = true; /* who holds it leaves it yet */
-    else
-        relay_bury(relay);
+    relay->next_dead = dead;
+    dead = relay;
     pthread_mutex_unlock(&relay_lock);
 }

@@ -40,38 +40,6 @@ struct relay *relay_splice(int first, int second);
  * errno says why. */
 struct relay *relay_channel(int local);
 
-/* Makes a numbered channel whose end here is a thread of this process; it has no connection yet. NULL: errno says why. */
-struct relay *relay_channel_here(void);
-
-/* From now on a thread beside the host knows the channel, and leaves it once: it is not freed before. */
-void relay_hold(struct relay *relay);
-
-/* As if it had not been held. */
-void relay_let_go(struct relay *relay);
-
-/* Who holds it reads from now on; or does not for a while, in which that of the connection's end is told all the same. */
-void relay_take(struct relay *relay);
-void relay_lend(struct relay *relay);
-
-/* Takes what has come of a channel that was taken. Returns how much; 0: nothing will any more; -EAGAIN: nothing now, and
- * one is to wait for what relay_wait_for says. */
-int64_t relay_receive(struct relay *relay, uint8_t *room, size_t size);
-
-/* What is readable when something may have come; -1: nothing is to be looked at there. */
-void relay_wait_for(struct relay *relay, int found[2]);
-
-/* Says something; MORE: more follows at once. It is kept if it cannot leave now. Returns 0; -EPIPE: nobody hears it; -ENOMEM. */
-int relay_send(struct relay *relay, const uint8_t *from, size_t size, int more);
-
-/* Whether so little of what was said has not arrived that more may be; -EPIPE: nobody hears it. */
-int relay_has_room(struct relay *relay);
-
-/* Nothing more is said; DEAF: nor heard. As shutdown of a socket. */
-void relay_shut(struct relay *relay, int deaf);
-
-/* The end of the channel here, which was held or not; as close of a socket. The channel's own follows. */
-void relay_leave(struct relay *relay);
-
 /* Gives a channel a connection, the relay's from then on, whose other end says that ARRIVED bytes have come there.
  * LISTENS: nothing is said before the other end has. Returns 0; or -EBADMSG: they cannot have come; -ESRCH: it is over. */
 int relay_attach(struct relay *relay, int remote, uint64_t arrived, int listens);

@@ -10,10 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum {
-    READ_BYTES = 256 << 10,
-    WINDOW_BYTES = 4 << 20, /* from so much that has not arrived on, nothing is read here */
-};
+enum { READ_BYTES = 256 << 10 };
 
 /* A queue of bytes. */
 struct bytes {
@@ -52,12 +49,6 @@ struct numbered {
     uint8_t head[HEAD_BYTES]; /* of the frame that comes */
     size_t head_used;
     uint32_t left; /* of its bytes */
-    bool is_here; /* its end here is a thread's, see here.c, as are the rest */
-    int bell;     /* -1: there is none */
-    bool rings;
-    bool held, forgotten; /* a thread knows it; the host does not any more */
-    bool taken;           /* that thread reads */
-    bool deaf;            /* it will not any more */
 };
 
 struct relay {
@@ -88,23 +79,15 @@ void relay_tell(struct relay *relay, int what) REQUIRES(relay_lock);
 void relay_end(struct relay *relay, const char *why) REQUIRES(relay_lock);
 bool relay_write_waiting(struct end *end) REQUIRES(relay_lock);
 bool relay_write(struct end *end, const uint8_t *from, size_t size) REQUIRES(relay_lock);
-struct relay *relay_new(int first, int second, bool is_channel) REQUIRES(relay_lock);
-void relay_bury(struct relay *relay) REQUIRES(relay_lock);
 
 /* splice.c */
 void splice_begin(struct relay *relay) REQUIRES(relay_lock);
 void splice_ready(struct relay *relay, int number, uint32_t events, uint8_t *room) REQUIRES(relay_lock);
 
 /* numbered.c */
-void numbered_settle(struct relay *relay) REQUIRES(relay_lock);
-size_t numbered_read(struct relay *relay, uint8_t *room, size_t size) REQUIRES(relay_lock);
+void numbered_begin(struct relay *relay) REQUIRES(relay_lock);
 void numbered_ready(struct relay *relay, int number, uint32_t events, uint8_t *room) REQUIRES(relay_lock);
 int numbered_attach(struct relay *relay, int remote, uint64_t arrived, bool listens) REQUIRES(relay_lock);
 void numbered_detach(struct relay *relay) REQUIRES(relay_lock);
-
-/* here.c */
-void here_ring(struct relay *relay) REQUIRES(relay_lock);
-void here_watch(struct relay *relay) REQUIRES(relay_lock);
-void here_read_ahead(struct relay *relay, uint8_t *room) REQUIRES(relay_lock);
 
 #endif

@@ -40,8 +40,6 @@ static ssize_t send_with_fd(int channel, const uint8_t *at, size_t size, int pas
 
 static bool send_plain(struct session *s, const uint8_t *at, size_t size, int passed_fd, int flags)
 {
-    if (s->relay)
-        return channel_send(s, at, size, flags & MSG_MORE);
     flags |= MSG_NOSIGNAL | MSG_DONTWAIT;
     while (size) {
         ssize_t sent = passed_fd < 0 ? send(s->channel, at, size, flags)
@@ -122,7 +120,7 @@ static bool send_pages(struct session *s, int real, int64_t offset, size_t size)
 /* The kernel hands the file's pages to the socket, which must not wait meanwhile (see wait_for_room). */
 static bool send_bulk(struct session *s, const struct work *w)
 {
-    if (s->secret || s->relay)
+    if (s->secret)
         return send_copied(s, w->bulk.real, w->bulk.offset, w->bulk.size);
     int flags = fcntl(s->channel, F_GETFL);
     fcntl(s->channel, F_SETFL, flags | O_NONBLOCK);
@@ -201,7 +199,7 @@ void answer(struct work *w, long result)
         note_silent(w, result);
     } else if (!s->mute && !send_answer(w, result)) {
         s->mute = true;
-        channel_shut(s, true);
+        shutdown(s->channel, SHUT_WR);
     }
     if (w->passed_fd >= 0)
         close(w->passed_fd);

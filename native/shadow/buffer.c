@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { IDLE_S = 2, PAGE = 4096, STACK_KEPT = 2 * PAGE };
@@ -54,10 +56,17 @@ void session_free(struct session *s)
     munmap(s, sizeof *s);
 }
 
+/* How long the channel may be silent before receiving says EAGAIN. 0: without limit. */
+static void set_patience(struct session *s, int seconds)
+{
+    struct timeval limit = {seconds, 0};
+    setsockopt(s->channel, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
 void idle_expect(struct session *s)
 {
     s->asleep = false;
-    channel_patience(s, IDLE_S);
+    set_patience(s, IDLE_S);
 }
 
 /* Nothing has come for a while. The buffers must be empty. */
@@ -76,5 +85,5 @@ void idle_sleep(struct session *s)
         pthread_attr_destroy(&attributes);
     }
     s->asleep = true;
-    channel_patience(s, 0);
+    set_patience(s, 0);
 }

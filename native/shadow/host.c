@@ -2,13 +2,12 @@
 #include "shadow/sockets/sockets.h"
 #include "shadow/terminals/terminals.h"
 
-#include "relay/relay.h"
-
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -140,7 +139,7 @@ static int enter_session(struct session *s)
     return id;
 }
 
-int shadow_open(int channel, struct relay *relay, const struct shadow_task *task)
+int shadow_open(int channel, const struct shadow_task *task)
 {
     struct session *s = session_new();
     if (!s)
@@ -149,8 +148,7 @@ int shadow_open(int channel, struct relay *relay, const struct shadow_task *task
     s->root = s;
     s->members = 1;
     s->no_spares = !task->spares;
-    s->channel = relay ? -1 : channel;
-    s->relay = relay;
+    s->channel = channel;
     s->image_fd = -1;
     if (!gather_strings(s, task) || !secret_begin(s, task->key)) {
         free(s->strings);
@@ -167,16 +165,12 @@ int shadow_open(int channel, struct relay *relay, const struct shadow_task *task
     }
     for (int i = 0; i < 3; i++)
         s->task.standard[i] = task->standard[i] >= 0 ? fcntl(task->standard[i], F_DUPFD_CLOEXEC, 3) : -1;
-    if (relay)
-        relay_hold(relay);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     int failed = pthread_create(&s->thread, &attributes, run, s);
     pthread_attr_destroy(&attributes);
     if (failed) {
-        if (relay)
-            relay_let_go(relay);
         free_session(s);
         return -failed;
     }
@@ -209,19 +203,16 @@ int shadow_vacate(int session)
     return result;
 }
 
-int shadow_spare(int session, int channel, struct relay *relay, int64_t label)
+int shadow_spare(int session, int channel, int64_t label)
 {
     int result = -ESRCH;
     pthread_mutex_lock(&table_lock);
     struct session *root = session_of(session);
     if (root) {
         result = root->closing || root->spare_count == MOST_SPARES ? -EBUSY : 0;
-        root->no_spares = channel < 0 && !relay;
-        if (!result && !root->no_spares) {
-            if (relay)
-                relay_hold(relay);
+        root->no_spares = channel < 0;
+        if (!result && channel >= 0) {
             root->spares[root->spare_count].channel = channel;
-            root->spares[root->spare_count].relay = relay;
             root->spares[root->spare_count++].label = label;
         }
     }
@@ -236,9 +227,9 @@ int shadow_close(int session)
     struct session *root = session_of(session);
     if (root) {
         root->closing = true;
-        channel_shut(root, false);
+        shutdown(root->channel, SHUT_RDWR);
         for (struct session *s = root->next_member; s; s = s->next_member)
-            channel_shut(s, false);
+            shutdown(s->channel, SHUT_RDWR);
         result = 0;
     }
     pthread_mutex_unlock(&table_lock);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -189,10 +190,9 @@ static bool make_room(struct session *s, size_t wanted)
     return buffer_size(&s->in, &s->in_room, room);
 }
 
-static void receive(struct session *s, bool waits)
+static void receive(struct session *s)
 {
-    ssize_t got = s->secret ? secret_receive(s, waits)
-                            : channel_receive(s, s->in + s->in_used, s->in_room - s->in_used, waits);
+    ssize_t got = s->secret ? secret_receive(s) : recv(s->channel, s->in + s->in_used, s->in_room - s->in_used, 0);
     if (got < 0 && errno == EINTR)
         return;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
@@ -216,14 +216,14 @@ bool take_in(struct session *s, size_t most)
         return false;
     if (s->in_room < s->in_used + SMALL_BUFFER && !buffer_size(&s->in, &s->in_room, s->in_room * 2 + SMALL_BUFFER))
         return false;
-    receive(s, false);
+    receive(s);
     return !s->over;
 }
 
 /* Waits for the channel or for whatever the parked requests wait for, then attempts those again. */
 static void wait_with_parked(struct session *s)
 {
-    size_t count = CHANNEL_FDS;
+    size_t count = 1;
     int64_t until = -1;
     for (struct work *w = s->parked; w; w = w->next) {
         count += w->wait_count;
@@ -237,22 +237,20 @@ static void wait_with_parked(struct session *s)
         s->over = true;
         return;
     }
-    const size_t own = channel_fds(s, fds);
-    size_t at = own;
+    fds[0] = (struct pollfd){.fd = s->channel, .events = POLLIN};
+    size_t at = 1;
     for (struct work *w = s->parked; w; at += w->wait_count, w = w->next)
         if (w->wait_count)
             memcpy(fds + at, w->wait, w->wait_count * sizeof *fds);
     int64_t left = until < 0 ? 0 : until - now_ns();
     struct timespec limit = {left > 0 ? left / 1000000000 : 0, left > 0 ? left % 1000000000 : 0};
-    int ready = ppoll(fds, at, until < 0 ? NULL : &limit, NULL);
+    int ready = ppoll(fds, count, until < 0 ? NULL : &limit, NULL);
     if (ready < 0 && errno == EINVAL) { /* more than this process may have files open: all are tried time and again */
         limit = (struct timespec){0, 10000000};
         until = 0;
-        ready = ppoll(fds, own, &limit, NULL);
+        ready = ppoll(fds, 1, &limit, NULL);
     }
-    int input = 0; /* how many of them have news */
-    for (size_t i = 0; i < own && ready > 0; i++)
-        input += fds[i].revents != 0;
+    bool input = ready > 0 && fds[0].revents;
     uint64_t heard = s->statistics.bytes_in;
     if (ready - input > 0 || until >= 0) {
         struct work **place = &s->parked;
@@ -265,7 +263,7 @@ static void wait_with_parked(struct session *s)
     }
     free(fds);
     if (input && !s->over && s->statistics.bytes_in == heard) /* else an answer that had to wait has taken it in */
-        receive(s, false);
+        receive(s);
 }
 
 /* Until the session's own end, its thread's processor time is what it used so far. */
@@ -278,13 +276,22 @@ void note_processor_time(struct session *s)
     s->noted_ns = now;
 }
 
+/* A shutdown from outside must not meet another file under the number. */
+static void close_channel(struct session *s)
+{
+    pthread_mutex_lock(&table_lock);
+    int channel = s->channel;
+    s->channel = -1;
+    pthread_mutex_unlock(&table_lock);
+    close(channel);
+}
+
 void serve_channel(struct session *s)
 {
     size_t wanted = sizeof(struct request);
     pthread_mutex_lock(&table_lock);
     s->thread_id = gettid();
     pthread_mutex_unlock(&table_lock);
-    channel_begin(s);
     idle_expect(s);
     while (!s->over && !s->heard_all) {
         if (!make_room(s, wanted))
@@ -292,7 +299,7 @@ void serve_channel(struct session *s)
         if (s->parked)
             wait_with_parked(s);
         else
-            receive(s, true);
+            receive(s);
         if (!s->over)
             wanted = take_frames(s);
     }
@@ -301,7 +308,7 @@ void serve_channel(struct session *s)
         s->parked = w->next;
         drop_work(w);
     }
-    channel_close(s);
+    close_channel(s);
     plan_forget(s);
     secret_end(s);
     close_all(s);

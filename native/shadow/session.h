@@ -19,8 +19,6 @@
 #include "protocol.h"
 #include "shadow.h"
 
-enum { CHANNEL_FDS = 2 };
-
 enum { MOST_SPARES = 16, MAX_FILES = 4096, MAX_HANDLES = 1024, PARKED = -100000, MAX_PARKED = 2048, MOST_LOCKED = 1024,
        MOST_SLOTS = 1024 /* threads of a process */ };
 
@@ -123,8 +121,6 @@ struct due_signal {
 struct session {
     int id;
     int channel;
-    struct relay *relay; /* NULL: the channel is a socket; else there is no other */
-    int patience_ms;     /* -1: without limit */
     int state;
     pthread_t thread;
     struct shadow_task task;
@@ -167,7 +163,6 @@ struct session {
     atomic_ullong helpers_asked; /* of the root */
     struct {
         int channel;
-        struct relay *relay;
         int64_t label;
     } spares[MOST_SPARES]; /* of the root, guarded by the table's lock, as are the next three */
     size_t spare_count;
@@ -232,17 +227,6 @@ void serve_channel(struct session *s);
 bool take_in(struct session *s, size_t room);
 void note_processor_time(struct session *s);
 
-/* channel.c */
-size_t channel_fds(const struct session *s, struct pollfd fds[CHANNEL_FDS]);
-ssize_t channel_receive(struct session *s, void *to, size_t size, bool waits);
-bool channel_send(struct session *s, const uint8_t *from, size_t size, bool more);
-void channel_patience(struct session *s, int seconds);
-void channel_begin(struct session *s);
-bool channel_ends(struct session *s, int moment_ms);
-void channel_shut(struct session *s, bool heard);
-void channel_close(struct session *s);
-void channel_drop(int channel, struct relay *relay);
-
 /* answer.c */
 void answer(struct work *w, long result);
 
@@ -260,7 +244,7 @@ bool secret_begin(struct session *s, const uint8_t *key);
 bool secret_begin_member(struct session *s, const struct session *from, uint64_t number);
 void secret_end(struct session *s);
 uint8_t *secret_record(struct session *s, const uint8_t *from, size_t *size);
-ssize_t secret_receive(struct session *s, bool waits);
+ssize_t secret_receive(struct session *s);
 
 /* plan.c */
 void plan_begin(struct session *s);

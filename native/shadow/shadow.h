@@ -68,11 +68,8 @@ struct shadow_statistics {
     int64_t served_ns; /* processor time of the session's thread */
 };
 
-struct relay;
-
-/* Returns the session's id, or -errno. CHANNEL, a socket, is the session's from then on; or the end here of RELAY is, if
- * that is not null. */
-int shadow_open(int channel, struct relay *relay, const struct shadow_task *task);
+/* Returns the session's id, or -errno. CHANNEL is the session's from then on. */
+int shadow_open(int channel, const struct shadow_task *task);
 
 /* The descriptor that is readable while there are events. */
 int shadow_event_descriptor(void);
@@ -99,9 +96,9 @@ struct shadow_digest {
 /* The digest of an image. MOVED: COUNT pieces in the order of FROM. Returns 0, or -errno; -ENODATA: it has none. */
 int shadow_digest_image(int file, const struct shadow_moved *moved, size_t count, struct shadow_digest *found);
 
-/* Gives a direct session a connection, called LABEL, that becomes the channel of its next helper; CHANNEL -1 and no
- * RELAY: none will come. Returns 0, and the connection is the session's; or -errno. */
-int shadow_spare(int session, int channel, struct relay *relay, int64_t label);
+/* Gives a direct session a connection, called LABEL, that becomes the channel of its next helper; CHANNEL -1: none will
+ * come. Returns 0, and the connection is the session's; or -errno. */
+int shadow_spare(int session, int channel, int64_t label);
 
 /* Ends a session: its channel is shut, and its helpers', which ends the program. */
 int shadow_close(int session);

@@ -257,37 +257,6 @@ RELAYS: tuple[Mutation, ...] = (
         why="a program that writes while a gateway is away fills the execute machine's memory",
         killed_by=("tests/native/test_relays.py::test_what_does_not_arrive_is_bounded",)),
     Mutation(
-        "session-keeps-no-bound", "native/relay/here.c",
-        "-EPIPE : c->kept.used < WINDOW_BYTES;",
-        "-EPIPE : 1;",
-        why="a machine that takes answers and never says so fills home's memory",
-        killed_by=("tests/native/test_relays.py::test_what_does_not_arrive_is_bounded",)),
-    Mutation(
-        "session-never-hears-of-the-end", "native/relay/here.c",
-        "    if (is_silent(relay))\n        here_ring(relay);\n}\n\nstruct relay *relay_channel_here",
-        "}\n\nstruct relay *relay_channel_here",
-        why="a call that waits for room on the disk waits on when its program is gone",
-        killed_by=("tests/native/test_relays.py::test_who_does_not_read_for_a_while_hears_of_the_end",)),
-    Mutation(
-        "session-hears-after-its-shutdown", "native/relay/here.c",
-        "    return relay->over || c->deaf || c->end_came;",
-        "    return relay->over || c->end_came;",
-        why="calls are done of a program whose run home has ended",
-        killed_by=("tests/native/test_relays.py::test_nothing_is_heard_after_a_shutdown_and_the_other_end_is_told",)),
-    Mutation(
-        "last-words-are-dropped", "native/relay/numbered.c",
-        "local->fd < 0 && !local->waiting.used) {",
-        "local->fd < 0) {",
-        why="a helper that says something and ends before its session begins has said nothing",
-        killed_by=(
-            "tests/native/test_relays.py::test_what_comes_before_anybody_here_listens_is_kept_and_its_end_is_known",)),
-    Mutation(
-        "answer-leaves-in-two", "native/relay/here.c",
-        "    else if (!more)\n",
-        "    else\n",
-        why="an answer's head travels alone, and wakes all on the way twice",
-        killed_by=("tests/native/test_relays.py::test_what_more_follows_behind_leaves_with_it",)),
-    Mutation(
         "splice-swallows-a-half-close", "native/relay/splice.c",
         "            shutdown(end->fd, SHUT_WR);\n",
         "",

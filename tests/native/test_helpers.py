@@ -8,17 +8,14 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from condor_actors.machine.native.programs import runtime_path
-from condor_actors.machine.native.relays import NumberedChannel
 from condor_actors.machine.native.shadow import EventKind, ShadowHost, Task
 from tests.native.chain import at_end_of_test, end_family
-from tests.native.numbered import Breaking
 
 DEADLINE_S = 120
 CONTROL = struct.Struct("<IIq")
@@ -55,7 +52,7 @@ class Starter:
         reader, writer = os.pipe()
         os.write(writer, key or b"")
         os.close(writer)
-        ours, theirs = self.pair()
+        ours, theirs = socket.socketpair()
         control = self.control()
         words = [runtime_path(), str(theirs.fileno()), "-", "family", f"control={control.fileno()}"]
         with self.output.open("wb") as output, open(os.devnull) as null, theirs, control:
@@ -70,10 +67,6 @@ class Starter:
         at_end_of_test(partial(end_family, self.process))
         os.close(reader)
         self.selector.register(self.host, selectors.EVENT_READ)
-
-    def pair(self) -> tuple[socket.socket | NumberedChannel, socket.socket]:
-        """Make a connection: home's end and the program's."""
-        return socket.socketpair()
 
     def control(self) -> socket.socket:
         """Make a control socket; the process's end of it."""
@@ -103,7 +96,7 @@ class Starter:
             self.host.spare(self.session, None, 0)
             return
         self.labels += 1
-        ours, theirs = self.pair()
+        ours, theirs = socket.socketpair()
         try:
             self.host.spare(self.session, ours, self.labels)
         except OSError:  # it has enough
@@ -163,18 +156,6 @@ class Starter:
         return self.process.wait(DEADLINE_S)
 
 
-class Breakable(Starter):
-    """Its connections break again and again, and its channels go on."""
-
-    def __init__(self, script: str, folder: Path, breaking: Breaking) -> None:
-        self.breaking = breaking
-        super().__init__(script, folder, spares=True, encrypted=True)
-
-    def pair(self) -> tuple[NumberedChannel, socket.socket]:
-        """One that outlives its connections."""
-        return self.breaking.pair()
-
-
 def natively(folder: Path) -> subprocess.CompletedProcess[bytes]:
     """Run the family without us."""
     command = ["sh", "-c", FAMILY]
@@ -209,37 +190,4 @@ def test_the_end_of_a_session_ends_its_helpers(tmp_path: Path) -> None:
     starter.until(EventKind.MEMBER_STRAIGHT)
     starter.host.close(starter.session)
     starter.until(EventKind.ENDED)  # the helper's session as well
-    assert starter.close() == 113
-
-
-@pytest.fixture
-def breaking() -> Iterator[Breaking]:
-    """Yield what breaks connections."""
-    made = Breaking(seed=16)
-    made.start()
-    yield made
-    made.close()
-
-
-def test_no_call_is_lost_or_done_twice_where_connections_break(breaking: Breaking, tmp_path: Path) -> None:
-    """Neither those of the first process nor of its helpers, and a helper that never had its connection gets it."""
-    script = f"""{FAMILY}
-        i=0; while [ $i -lt 4000 ]; do echo $i >> log; i=$((i + 1)); done
-        dd if=/dev/zero bs=100000 count=100 | tr '\\0' x > large; cat large large > twice; cksum < twice
-    """
-    starter = Breakable(script, tmp_path, breaking)
-    starter.until(EventKind.ENDED)
-    assert starter.close() == 0
-    assert breaking.broken > 20
-    assert (tmp_path / "log").read_text().split() == [str(number) for number in range(4000)]
-    assert (tmp_path / "twice").read_bytes() == b"x" * 20_000_000
-    said = starter.output.read_bytes().splitlines()
-    assert set(natively(tmp_path).stdout.splitlines()) <= set(said)
-
-
-def test_the_end_of_such_a_session_ends_its_helpers(breaking: Breaking, tmp_path: Path) -> None:
-    starter = Breakable("trap '' TERM; cat < /dev/zero > /dev/null", tmp_path, breaking)
-    starter.until(EventKind.MEMBER_STRAIGHT)
-    starter.host.close(starter.session)
-    starter.until(EventKind.ENDED)
     assert starter.close() == 113

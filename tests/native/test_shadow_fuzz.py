@@ -52,14 +52,12 @@ NOT_REACHED = {
     },
     "asked by the host, not by the runtime": {
         "shadow_read_statistics", "shadow_vacate", "shadow_spare", "shadow_close", "shadow_digest_image", "piece_at",
-        "take_spare", "forget_member", "session_of", "channel_drop", "channel_shut",
+        "take_spare", "forget_member", "session_of",
     },
     "of two members: tests/native/test_record_locks.py has such": {"has_lock"},
     "of members that have ended: tests/native/test_kinship.py has such": {"lives"},
     "a matter of time": {"idle_sleep", "send_padding"},
-    "no room for the journal: tests/integration/test_standard_faults.py fills the disk": {
-        "wait_for_room", "channel_ends",
-    },
+    "no room for the journal: tests/integration/test_standard_faults.py fills the disk": {"wait_for_room"},
     "left to the search: pipes with names, directories foreseen, names in /proc": {
         "names_own_thread", "awaits_reader", "has_writer", "park_open", "add_listing",
     },

@@ -46,7 +46,6 @@ from condor_actors.daemons.shadow.standard_task import Unusable, make_task
 from condor_actors.effects import Effect
 from condor_actors.machine.native.calls import call_names
 from condor_actors.machine.native.image import ImageDamaged, read_image
-from condor_actors.machine.native.relays import NumberedChannel
 from condor_actors.machine.native.sessions import NativeSessions
 from condor_actors.machine.native.shadow import EventKind, ShadowEvent
 from condor_actors.machine.standard.channel import HomeChannel
@@ -276,8 +275,7 @@ class StandardShadow(Shadow):
         else:
             self._dial_channel(0, self._serve)
 
-    def _dial_channel(self, label: int,
-                      ready: Callable[[socket.socket | NumberedChannel | None, bytes | None], None]) -> None:
+    def _dial_channel(self, label: int, ready: Callable[[socket.socket | None, bytes | None], None]) -> None:
         """A way for the calls of a process (0: the first one) that no Python relays; where there is none, the stream
         carries them."""
         order = self.core.order
@@ -296,15 +294,15 @@ class StandardShadow(Shadow):
             self._label += 1
             self._dial_channel(self._label, partial(self._spare, self._label))
 
-    def _spare(self, label: int, channel: socket.socket | NumberedChannel | None, _secret: bytes | None) -> None:
+    def _spare(self, label: int, sock: socket.socket | None, _secret: bytes | None) -> None:
         """One is there, or will not be: then helpers' calls are relayed."""
-        self._spares -= channel is None
+        self._spares -= sock is None
         if self._session >= 0:
-            self._standard.sessions.spare(self._session, channel, label)
-        elif channel is not None:
-            channel.close()
+            self._standard.sessions.spare(self._session, sock, label)
+        elif sock is not None:
+            sock.close()
 
-    def _serve(self, direct: socket.socket | NumberedChannel | None, secret: bytes | None) -> None:
+    def _serve(self, direct: socket.socket | None, secret: bytes | None) -> None:
         """Open the session: from now on the program's calls are answered."""
         stream = self._stream
         if stream is None or stream.over or self.core.state is not ShadowState.SENDING:
@@ -313,7 +311,6 @@ class StandardShadow(Shadow):
             return
         opened: list[int] = []
         theirs: socket.socket | None = None
-        ours: socket.socket | NumberedChannel
         try:
             task = make_task(self.core, self._folder, self._good, self._standard, opened)
             if direct is not None:

@@ -4,15 +4,13 @@ One thread of the process serves them all.  Python makes them, and hears of thei
 
 ===========================  =======================================================================================
 a :class:`Spliced`           two bare connections as one
-a :class:`NumberedChannel`   a socket of this process, or a session of the native shadow, and a connection to another
-                             machine that may break: both ends count the bytes, keep what has not arrived, and go on
-                             over another connection
+a :class:`NumberedChannel`   a socket of this process, and a connection to another machine that may break: both ends
+                             count the bytes, keep what has not arrived, and go on over another connection
 ===========================  =======================================================================================
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 from collections.abc import Callable
@@ -118,21 +116,6 @@ class NumberedChannel(_Relay):
         received = -1 if self._at is None else int(self._lib.relay_detach(self._at))
         return received if received >= 0 else None
 
-    def end_here(self) -> Any:
-        """The end here of one without a socket: for the native shadow, which holds it from then on.
-
-        Raises:
-            OSError: it is over.
-        """
-        if self._at is None:
-            raise OSError(errno.EPIPE, os.strerror(errno.EPIPE))
-        return self._at
-
-    def close(self) -> None:
-        """Leave the end here of one without a socket, as a socket is closed; nobody else holds it."""
-        if self._at is not None:
-            self._lib.relay_leave(self._at)
-
     def hear(self, what: int, why: str) -> None:
         """Its connection may have ended."""
         if what & _LOST and not what & _ENDED:
@@ -171,22 +154,17 @@ class NativeRelays:
         self._enter(at, spliced)
         return spliced
 
-    def channel(self, local: socket.socket | None, ended: Callable[[str], None],
+    def channel(self, local: socket.socket, ended: Callable[[str], None],
                 lost: Callable[[], None] = lambda: None) -> NumberedChannel:
         """Make a numbered channel with this end here, which is the relay's from then on.
-
-        Args:
-            local: None: a session of the native shadow is going to be its end (:meth:`NumberedChannel.end_here`).
-            ended, lost: see there.
 
         Raises:
             OSError: no thread, no memory.
         """
         self._load()
-        at = self._lib.relay_channel_here() if local is None else self._lib.relay_channel(local.fileno())
+        at = self._lib.relay_channel(local.fileno())
         self._check(at)
-        if local is not None:
-            local.detach()
+        local.detach()
         channel = NumberedChannel(self._lib, self._ffi, at, ended, lost)
         self._enter(at, channel)
         return channel

@@ -11,7 +11,6 @@ from typing import Any
 from twisted.internet.interfaces import IReadDescriptor
 from zope.interface import implementer
 
-from condor_actors.machine.native.relays import NumberedChannel
 from condor_actors.machine.native.shadow import EventKind, ShadowEvent, ShadowHost, Statistics, Task
 
 __all__ = ["NativeSessions"]
@@ -30,14 +29,14 @@ class NativeSessions:
         self._host: ShadowHost | None = None
         self._listeners: dict[int, Callable[[ShadowEvent], None]] = {}
 
-    def open(self, channel: socket.socket | NumberedChannel, task: Task, told: Callable[[ShadowEvent], None]) -> int:
+    def open(self, sock: socket.socket, task: Task, told: Callable[[ShadowEvent], None]) -> int:
         """Serve one end of a channel; the session's number.
 
         Raises:
             OSError: no thread, no memory.
         """
         host = self.load()
-        session = host.open(channel, task)
+        session = host.open(sock, task)
         self._listeners[session] = told
         return session
 
@@ -58,13 +57,13 @@ class NativeSessions:
         """Make the next checkpoint its last act."""
         self.load().vacate(session)
 
-    def spare(self, session: int, channel: socket.socket | NumberedChannel | None, label: int) -> None:
+    def spare(self, session: int, sock: socket.socket | None, label: int) -> None:
         """Give a session a connection for its next helper, or say that there will be none."""
         try:
-            self.load().spare(session, channel, label)
+            self.load().spare(session, sock, label)
         except OSError:  # it is over
-            if channel is not None:
-                channel.close()
+            if sock is not None:
+                sock.close()
 
     def close(self, session: int) -> None:
         """End a session; its ENDED event follows."""

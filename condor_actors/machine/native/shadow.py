@@ -27,11 +27,8 @@ import enum
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import attrs
-
-from condor_actors.machine.native.relays import NumberedChannel
 
 __all__ = ["EventKind", "ShadowEvent", "ShadowHost", "Statistics", "Task"]
 
@@ -124,10 +121,10 @@ class ShadowHost:
         """Return the descriptor that is readable while there are events."""
         return int(self._lib.shadow_event_descriptor())
 
-    def open(self, channel: socket.socket | NumberedChannel, task: Task) -> int:
+    def open(self, channel: socket.socket, task: Task) -> int:
         """Serve CHANNEL, whose other end a runtime has, and return the session's number.
 
-        It is the session's from now on, or closed: a socket is detached.  Raises OSError.
+        The socket is detached: it is the session's from now on.  Raises OSError.
         """
         new = self._ffi.new
         words = [os.fsencode(word) for word in task.arguments]
@@ -155,19 +152,12 @@ class ShadowHost:
         wanted.key = key
         wanted.has_identity = task.identity is not None
         wanted.uid, wanted.gid = task.identity or (0, 0)
-        session = int(self._lib.shadow_open(*self._ends(channel), wanted))
+        descriptor = channel.detach()
+        session = int(self._lib.shadow_open(descriptor, wanted))
         if session < 0:
-            channel.close()
+            os.close(descriptor)
             raise OSError(-session, os.strerror(-session))
-        if isinstance(channel, socket.socket):
-            channel.detach()
         return session
-
-    def _ends(self, channel: socket.socket | NumberedChannel) -> tuple[int, Any]:
-        """What C knows a channel by.  Raises OSError: it is over."""
-        if isinstance(channel, socket.socket):
-            return channel.fileno(), self._ffi.NULL
-        return -1, channel.end_here()
 
     def events(self) -> Iterator[ShadowEvent]:
         """Take all events that are there."""
@@ -204,16 +194,15 @@ class ShadowHost:
         """
         self._lib.shadow_vacate(session)
 
-    def spare(self, session: int, channel: socket.socket | NumberedChannel | None, label: int) -> None:
+    def spare(self, session: int, channel: socket.socket | None, label: int) -> None:
         """Give SESSION the connection LABEL for its next helper; None: there will be none.
 
-        It is the session's from then on.  Raises OSError: the session is over, or has enough.
+        The socket is the session's from then on.  Raises OSError: the session is over, or has enough.
         """
-        ends = self._ends(channel) if channel is not None else (-1, self._ffi.NULL)
-        failed = int(self._lib.shadow_spare(session, *ends, label))
+        failed = int(self._lib.shadow_spare(session, -1 if channel is None else channel.fileno(), label))
         if failed:
             raise OSError(-failed, os.strerror(-failed))
-        if isinstance(channel, socket.socket):
+        if channel is not None:
             channel.detach()
 
     def close(self, session: int) -> None:

@@ -1,11 +1,10 @@
 """The channels of a job's processes where gateways are in the way: straight as well, and past a gateway's end.
 
 Theory: what breaks with a gateway is a connection, and neither the runtime nor the native shadow, which hold the two
-ends of a channel.  So the runtime gets a socket of its own machine instead, and a native relay
-(``native/relay/numbered.c``) lies between that and the connection; the shadow's session reads and writes the connection
-itself, with the relay's code (``here.c``).  Both ends number the bytes; what they say is encrypted as on any channel.
-When a connection breaks, home dials another one, both ends say how much has come, and the rest is sent again: so no
-call is lost, and none is done twice.  Meanwhile the program waits in its next call.
+ends of a channel.  So each of them gets a socket of its own machine instead, and a native relay
+(``native/relay/numbered.c``) lies between that and the connection.  The relays number the bytes; what they say is
+encrypted as on any channel.  When a connection breaks, home dials another one, both ends say how much has come, and
+the rest is sent again: so no call is lost, and none is done twice.  Meanwhile the program waits in its next call.
 
 Python makes the connections, as it does those of other channels (:mod:`.channel`), and is in the way of no byte.
 """
@@ -33,7 +32,7 @@ from condor_actors.wire.relays.socket_handover import keep_alive, take_now, take
 __all__ = ["FarNumbered", "HomeChannels"]
 
 _DONE = Failure(ConnectionDone())
-Ready = Callable[[NumberedChannel | None, bytes | None], None]
+Ready = Callable[[socket.socket | None, bytes | None], None]
 """Called once: with the end of a channel and the secret of its encryption, or with None."""
 
 
@@ -97,7 +96,9 @@ class _HomeNumbered:
         self._secret = os.urandom(SECRET_BYTES) if label == 0 else b""
         self._retry_s = FIRST_RETRY_S
         self._until_s = channels.reactor.seconds() + channels.lease_s
-        self._relay: NumberedChannel = native_relays(channels.reactor).channel(None, self._ended, self._lost)
+        self._own: socket.socket | None
+        self._own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._relay: NumberedChannel = native_relays(channels.reactor).channel(theirs, self._ended, self._lost)
 
     def dial(self) -> None:
         """Look for a connection."""
@@ -127,7 +128,8 @@ class _HomeNumbered:
             self.cut()
             return
         self._retry_s = FIRST_RETRY_S
-        self._tell(self._relay)
+        own, self._own = self._own, None
+        self._tell(own)
 
     def _lost(self) -> None:
         self._until_s = self._channels.reactor.seconds() + self._channels.lease_s
@@ -148,9 +150,12 @@ class _HomeNumbered:
 
     def _ended(self, why: str) -> None:
         self._channels.forget(self)
+        own, self._own = self._own, None
+        if own is not None:
+            own.close()
         self._tell(None)
 
-    def _tell(self, own: NumberedChannel | None) -> None:
+    def _tell(self, own: socket.socket | None) -> None:
         ready, self._ready = self._ready, None
         if ready is not None:
             ready(own, self._secret or None)

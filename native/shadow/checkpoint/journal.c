@@ -421,11 +421,12 @@ static long before_alone(struct work *w, struct journal *j)
  * room.  With its channel it ends, and so does the session, before anything is changed. */
 static long wait_for_room(struct work *w, struct journal *j)
 {
-    enum { MOMENT_MS = 1000 };
+    enum { MOMENT_MS = 1000, PEER_GONE = 0x2000 /* POLLRDHUP */ };
     struct session *s = w->session;
     tell(s->root, SHADOW_NO_IMAGE, ENOSPC, 0, "no room to note what the program changes: it waits");
     for (;;) {
-        if (channel_ends(s, MOMENT_MS)) {
+        struct pollfd channel = {.fd = s->channel, .events = PEER_GONE};
+        if (poll(&channel, 1, MOMENT_MS) > 0) {
             s->over = true;
             return -ENOSPC;
         }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define GATHER_NS 5000000000ll
@@ -108,7 +109,7 @@ void family_left(struct session *root, struct session *s)
     if (lost) {
         root->closing = true;
         for EACH_MEMBER (other, root)
-            channel_shut(other, false);
+            shutdown(other->channel, SHUT_RDWR);
     }
     ring_all(root);
     pthread_mutex_unlock(&table_lock);

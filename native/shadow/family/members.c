@@ -26,8 +26,6 @@ static void *run_member(void *argument)
     sem_post(&birth->ready);
     if (alone)
         serve_channel(s);
-    else
-        channel_close(s);
     note_processor_time(s);
     struct session *root = s->root;
     terminal_process_ended(s);
@@ -61,14 +59,13 @@ static bool is_made_for_child(const struct file *file)
     return file->kind == FILE_PROCESS && !process_of(file, &ended);
 }
 
-static struct session *copy_session(struct session *s, int channel, struct relay *relay)
+static struct session *copy_session(struct session *s, int channel)
 {
     struct session *member = session_new();
     if (!member)
         return NULL;
     member->root = s->root;
     member->channel = channel;
-    member->relay = relay;
     member->image_fd = -1;
     member->most_files = s->most_files;
     for (int i = 0; i < 3; i++)
@@ -98,14 +95,13 @@ bool member_is_gone(struct session *root, int real_pid)
 }
 
 /* What the host gave for the next helper; *NEVER: there will be nothing. False: nothing now. */
-static bool take_spare(struct session *root, int *channel, struct relay **relay, int64_t *label, bool *never)
+static bool take_spare(struct session *root, int *channel, int64_t *label, bool *never)
 {
     pthread_mutex_lock(&table_lock);
     *never = root->no_spares || root->closing;
     bool found = root->spare_count && !root->closing;
     if (found) {
         *channel = root->spares[0].channel;
-        *relay = root->spares[0].relay;
         *label = root->spares[0].label;
         memmove(root->spares, root->spares + 1, --root->spare_count * sizeof root->spares[0]);
     }
@@ -117,8 +113,8 @@ static bool take_spare(struct session *root, int *channel, struct relay **relay,
 void drop_spares(struct session *root)
 {
     pthread_mutex_lock(&table_lock);
-    for (; root->spare_count; root->spare_count--)
-        channel_drop(root->spares[root->spare_count - 1].channel, root->spares[root->spare_count - 1].relay);
+    while (root->spare_count)
+        close(root->spares[--root->spare_count].channel);
     root->closing = true;
     pthread_mutex_unlock(&table_lock);
 }
@@ -146,13 +142,13 @@ static bool begin_thread(struct birth *birth)
     return begun;
 }
 
-/* A new session that serves CHANNEL, or RELAY. STRAIGHT: its other end is the helper's own, and the two encrypt. Returns
- * its number in the family, or -errno, and the channel is the caller's. */
-static long start_member(struct session *s, int channel, struct relay *relay, bool straight, bool sibling)
+/* A new session that serves CHANNEL. STRAIGHT: its other end is the helper's own, and the two encrypt. Returns its
+ * number in the family, or -errno, and the channel is the caller's. */
+static long start_member(struct session *s, int channel, bool straight, bool sibling)
 {
     struct session *root = s->root;
     uint64_t number = ++root->helpers_asked;
-    struct birth birth = {.member = copy_session(s, channel, relay)};
+    struct birth birth = {.member = copy_session(s, channel)};
     if (!birth.member)
         return -ENOMEM;
     birth.member->task.direct = straight;
@@ -169,7 +165,7 @@ static long start_member(struct session *s, int channel, struct relay *relay, bo
     birth.member->next_member = root->next_member;
     root->next_member = birth.member;
     if (root->closing)
-        channel_shut(birth.member, false);
+        shutdown(channel, SHUT_RDWR);
     pthread_mutex_unlock(&table_lock);
     if (begin_thread(&birth))
         return (long)number;
@@ -190,7 +186,7 @@ static long start_near(struct session *s, bool sibling, int *passed_fd)
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
-    long number = start_member(s, pair[0], NULL, false, sibling);
+    long number = start_member(s, pair[0], false, sibling);
     if (number < 0) {
         close(pair[0]);
         close(pair[1]);
@@ -207,7 +203,6 @@ long serve_fork(struct work *w)
     struct session *s = w->session;
     const bool sibling = ARGUMENT(2) == 1;
     int channel;
-    struct relay *relay;
     int64_t label;
     bool never;
     if (s->root->members > 500)
@@ -216,10 +211,10 @@ long serve_fork(struct work *w)
         return -EINPROGRESS;
     if (!s->task.direct || !ARGUMENT(0))
         return start_near(s, sibling, &w->passed_fd);
-    if (take_spare(s->root, &channel, &relay, &label, &never)) {
-        long number = start_member(s, channel, relay, true, sibling);
+    if (take_spare(s->root, &channel, &label, &never)) {
+        long number = start_member(s, channel, true, sibling);
         if (number < 0)
-            channel_drop(channel, relay);
+            close(channel);
         else
             tell(s, SHADOW_MEMBER_STRAIGHT, label, number, NULL);
         return number;

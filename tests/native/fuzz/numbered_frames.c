@@ -1,8 +1,7 @@
 /* Coverage-guided fuzzing of a numbered channel whose other end is hostile.
  *
  * One input is a list of steps: a byte that says which, a byte that says how much, and what is sent.  The channel is
- * served here, step by step, and not by the thread of the relays: so one input always does the same.  What the input's size
- * says decides whether the end here is a socket or a thread of the process, which is this one. */
+ * served here, step by step, and not by the thread of the relays: so one input always does the same. */
 #include <pthread.h>
 #define pthread_create(...) 0 /* no thread of theirs */
 #include "../../../native/relay/relay.c"
@@ -10,8 +9,7 @@
 
 #include <string.h>
 
-enum { STEPS_END, SAYS_THERE, SAYS_HERE, ANOTHER, LOSES, CLOSES_HERE, CLOSES_THERE, READS_THERE, READS_HERE,
-       LENDS, TAKES };
+enum { STEPS_END, SAYS_THERE, SAYS_HERE, ANOTHER, LOSES, CLOSES_HERE, CLOSES_THERE, READS_THERE, READS_HERE };
 
 static uint8_t room[READ_BYTES];
 
@@ -64,49 +62,17 @@ static void attach(struct relay *relay, int *there, uint64_t arrived, bool liste
     }
 }
 
-/* What one does with the end here that is a thread: there is as much of each as was said. */
-static void do_here(struct relay *relay, int step, const uint8_t *data, size_t count)
-{
-    int found[2];
-    relay_wait_for(relay, found);
-    switch (step) {
-    case SAYS_HERE:
-        if (relay_has_room(relay) == 1)
-            relay_send(relay, data, count, count & 1);
-        break;
-    case CLOSES_HERE: relay_shut(relay, count & 1); break;
-    case READS_HERE:
-        for (int i = 0; i < 8 && relay_receive(relay, room, 1 + count) > 0; i++)
-            continue;
-        break;
-    case LENDS: relay_lend(relay); break;
-    case TAKES: relay_take(relay); break;
-    default: break;
-    }
-}
-
-static void forget(void)
-{
-    struct relay_news news;
-    while (relay_next_news(&news))
-        if (news.what & RELAY_ENDED)
-            relay_free((struct relay *)news.relay);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    int here[2] = {-1, -1}, there = -1;
-    const bool is_here = size & 2, leaves_first = size & 4;
-    if (!is_here)
-        pair(here);
-    struct relay *relay = is_here ? relay_channel_here() : relay_channel(here[0]);
+    int here[2], there = -1;
+    struct relay_news news;
+    pair(here);
+    struct relay *relay = relay_channel(here[0]);
     if (!relay)
         abort();
-    if (is_here)
-        relay_hold(relay);
     attach(relay, &there, 0, size & 1);
     for (size_t at = 0; at + 2 <= size;) {
-        const int step = data[at] % (TAKES + 1);
+        const int step = data[at] % (READS_HERE + 1);
         size_t count = data[at + 1];
         at += 2;
         if (count > size - at)
@@ -118,27 +84,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case SAYS_HERE: say(here[1], data + at, count); break;
         case ANOTHER: attach(relay, &there, number, count & 1); break;
         case LOSES: relay_detach(relay); break;
-        case LENDS:
-        case TAKES: break;
         case CLOSES_HERE: close_one(&here[1]); break;
         case CLOSES_THERE: close_one(&there); break;
         case READS_THERE: drain(there); break;
         case READS_HERE: drain(here[1]); break;
         default: count = 0; break;
         }
-        if (is_here)
-            do_here(relay, step, data + at, count);
         at += count;
         serve(relay);
     }
     relay_cut(relay);
     close_one(&here[1]);
     close_one(&there);
-    if (is_here && leaves_first)
-        relay_leave(relay);
-    forget();
-    if (is_here && !leaves_first)
-        relay_leave(relay);
+    while (relay_next_news(&news))
+        if (news.what & RELAY_ENDED)
+            relay_free((struct relay *)news.relay);
     pthread_mutex_lock(&relay_lock);
     free_dead();
     pthread_mutex_unlock(&relay_lock);

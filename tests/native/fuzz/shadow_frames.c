@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include "../../../native/protocol.h"
-#include "../../../native/relay/relay.h"
 #include "../../../native/shadow/shadow.h"
 
 /* Far beyond what a slow machine needs: a session that says nothing for so long never will. */
@@ -16,9 +15,6 @@ enum { STUCK_MS = 300000 };
 
 /* What is there before a journal is: it is saved when it is written over. */
 enum { STANDARD_BYTES = 100000 };
-
-/* Of a numbered channel. */
-enum { FRAME_HEAD = 12, FRAME_BYTES = 1000 };
 
 static int standard, root;
 static char below[PATH_LIMIT];
@@ -114,52 +110,8 @@ static void say(struct talk *talk)
         shutdown(talk->channel, SHUT_WR);
 }
 
-/* The frames that bring SIZE bytes, and the end of the channel. */
-static uint8_t *framed(const uint8_t *words, size_t *size)
-{
-    const uint32_t end = 0xffffffff;
-    size_t used = 0;
-    uint8_t *frames = malloc(*size + (*size / FRAME_BYTES + 2) * FRAME_HEAD);
-    if (!frames)
-        give_up("no memory", ENOMEM);
-    for (size_t left = *size; left;) {
-        uint32_t piece = left < FRAME_BYTES ? (uint32_t)left : FRAME_BYTES;
-        memset(frames + used, 0, FRAME_HEAD);
-        memcpy(frames + used, &piece, sizeof piece);
-        memcpy(frames + used + FRAME_HEAD, words, piece);
-        used += FRAME_HEAD + piece;
-        words += piece;
-        left -= piece;
-    }
-    memset(frames + used, 0, FRAME_HEAD);
-    memcpy(frames + used, &end, sizeof end);
-    *size = used + FRAME_HEAD;
-    return frames;
-}
-
-/* A channel that outlives its connections; it gets this one. */
-static struct relay *numbered(int connection)
-{
-    struct relay *relay = relay_channel_here();
-    if (!relay || relay_attach(relay, connection, 0, 0))
-        give_up("no numbered channel", errno);
-    return relay;
-}
-
-static void forget(struct relay *relay)
-{
-    struct relay_news news;
-    for (bool over = !relay; !over;) {
-        relay_cut(relay);
-        while (relay_next_news(&news))
-            over |= news.relay == (uintptr_t)relay && (news.what & RELAY_ENDED);
-    }
-    if (relay)
-        relay_free(relay);
-}
-
 /* A session without room for its journal waits for some, or for its program's end: that comes now. */
-static bool take_events(int session, struct relay *relay, struct talk talks[2])
+static bool take_events(int session, struct talk talks[2])
 {
     struct shadow_event event;
     bool over = false;
@@ -168,13 +120,7 @@ static bool take_events(int session, struct relay *relay, struct talk talks[2])
         if (event.kind == SHADOW_NO_IMAGE && event.value == ENOSPC) {
             end_talk(&talks[0]);
             end_talk(&talks[1]);
-            if (relay)
-                relay_cut(relay);
         }
-        if (event.kind == SHADOW_MEMBER && talks[1].channel < 0 && talks[1].left)
-            talks[1].channel = (int)event.value;
-        else if (event.kind == SHADOW_MEMBER)
-            close((int)event.value);
     }
     return over;
 }
@@ -184,14 +130,13 @@ struct mode {
     int journal;    /* as in struct shadow_task; of the second kind it is gone back by when the session is repeated */
     bool foresees;  /* the second session is told what the first one asked */
     bool confined;  /* to a directory below */
-    bool numbered;  /* over a channel that outlives its connections */
     int times;
 };
 
 static struct mode mode_of(size_t size)
 {
-    static const struct mode modes[4] = {{0, false, false, false, 1}, {1, false, false, false, 1},
-                                         {0, true, false, false, 2}, {2, false, false, false, 2}};
+    static const struct mode modes[4] = {{0, false, false, 1}, {1, false, false, 1}, {0, true, false, 2},
+                                         {2, false, false, 2}};
     struct mode mode = modes[size % 4];
     mode.confined = size % 8 >= 4;
     return mode;
@@ -203,22 +148,19 @@ static void converse(const char *program, const uint8_t *words, size_t size, con
     const char *const arguments[] = {"x", NULL}, *const none[] = {NULL};
     struct shadow_task task = {.program = program, .arguments = arguments, .environment = none, .image = "image",
                                .standard = {standard, standard, standard}, .journal = mode->journal,
-                               .direct = mode->numbered, .directory = mode->confined ? below : NULL,
+                               .directory = mode->confined ? below : NULL,
                                .job_root = mode->confined ? below : NULL};
     int pair[2];
     fchmod(root, 0777); /* where it is ours, a frame may have closed it */
     if (fchmod(standard, 0600) < 0 || ftruncate(standard, 0) < 0 || ftruncate(standard, STANDARD_BYTES) < 0 ||
         lseek(standard, 0, SEEK_SET) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         give_up("nothing to begin with", errno);
-    struct relay *relay = mode->numbered ? numbered(pair[0]) : NULL;
-    int session = shadow_open(pair[0], relay, &task);
+    int session = shadow_open(pair[0], &task);
     if (session < 0)
         give_up("the shadow opens no session", -session);
     struct request *head = (void *)(uintptr_t)words;
     head->arguments[1] = mode->foresees;
-    size_t said = size;
-    uint8_t *frames = mode->numbered ? framed(words, &said) : NULL;
-    struct talk talks[2] = {{pair[1], frames ? frames : words, said}, {-1, words, size}};
+    struct talk talks[2] = {{pair[1], words, size}, {-1, words, size}};
     for (bool over = false; !over;) {
         struct pollfd wait[3] = {{shadow_event_descriptor(), POLLIN, 0}};
         for (int i = 0; i < 2; i++)
@@ -230,12 +172,10 @@ static void converse(const char *program, const uint8_t *words, size_t size, con
             if (talks[i].channel >= 0 && (wait[i + 1].revents & ~POLLOUT))
                 listen_to(&talks[i], i ? NULL : &talks[1]);
         }
-        over = wait[0].revents && take_events(session, relay, talks);
+        over = wait[0].revents && take_events(session, talks);
     }
     end_talk(&talks[0]);
     end_talk(&talks[1]);
-    forget(relay);
-    free(frames);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -257,9 +197,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(program, sizeof program, "program %u", runs++);
     struct mode mode = mode_of(size);
     for (int i = 0; i < mode.times; i++)
-        converse(program, words, sizeof greeting + size, &mode);
-    mode.numbered = size % 16 >= 8;
-    if (mode.numbered) /* the same once more */
         converse(program, words, sizeof greeting + size, &mode);
     fchmod(root, 0777);
     free(words);
