@@ -77,3 +77,13 @@ def root_pool(**options: object) -> Iterator[RootPool]:
             yield pool
         finally:
             pool.stop()
+
+
+def scratch_of_a_victim(pool: RootPool) -> Path:
+    """The scratch directory of a job that runs, with a file that no other job is to see: ``secret`` has ``mine``."""
+    pool.submit("executable = /bin/sh\ntransfer_executable = false\n"
+                "arguments = \"-c 'echo mine > secret; sleep 1000'\"\nshould_transfer_files = YES\n"
+                "request_memory = 100MB\nlog = victim.log\nqueue\n")
+    found = until(lambda: [path for path in (pool.dir / "execute").glob("dir_*") if (path / "secret").exists()],
+                  "the victim to run")
+    return Path(found[0])

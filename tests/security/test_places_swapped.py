@@ -15,8 +15,8 @@ import pytest
 from condor_actors.machine.containers.probe import containers_work
 from condor_actors.machine.run.confinement import PARTS, confinement_here
 from tests.harness.images import root_folder
-from tests.harness.root_pool import RootPool, root_pool
-from tests.pool_fixture import open_to_jobs, until
+from tests.harness.root_pool import RootPool, root_pool, scratch_of_a_victim
+from tests.pool_fixture import open_to_jobs
 
 HERE = confinement_here(frozenset(PARTS))
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or set(HERE) != set(PARTS), reason="of pools of root's")
@@ -60,12 +60,7 @@ def pool() -> Iterator[RootPool]:
 @pytest.fixture(scope="module")
 def victim(pool: RootPool) -> Path:
     """The scratch directory of a job of the same account."""
-    pool.submit("executable = /bin/sh\ntransfer_executable = false\n"
-                "arguments = \"-c 'echo mine > secret; sleep 1000'\"\nshould_transfer_files = YES\n"
-                "request_memory = 100MB\nlog = victim.log\nqueue\n")
-    found = until(lambda: [path for path in (pool.dir / "execute").glob("dir_*") if (path / "secret").exists()],
-                  "the victim to run")
-    return Path(found[0])
+    return scratch_of_a_victim(pool)
 
 
 def place_of(pool: RootPool, name: str) -> Path:
@@ -94,6 +89,14 @@ def told(pool: RootPool, name: str, program: Path | str, more: str) -> tuple[str
     return out.read_text() if out.exists() else "", reason
 
 
+def nothing_was_seen(place: Path, victim: Path, seen: str, why: str) -> None:
+    """The swap took place, the job is held for it, and the victim's file is what it was."""
+    assert Path(f"{place}.swapped").exists()
+    assert "mine" not in seen
+    assert f"{place}: {CHANGED}" in why
+    assert (victim / "secret").read_text() == "mine\n"
+
+
 @imaging
 def test_an_image_that_is_a_folder(pool: RootPool, victim: Path) -> None:
     place = place_of(pool, "images")
@@ -105,10 +108,7 @@ def test_an_image_that_is_a_folder(pool: RootPool, victim: Path) -> None:
     seen, why = told(pool, "image", script, (
         f"container_image = {place}\nshould_transfer_files = YES\ntransfer_input_files = {pool.work}/busybox\n"
         f"+HookKeyword = \"SWAP\"\n+SwappedPlace = \"{place}\""))
-    assert Path(f"{place}.swapped").exists()
-    assert "mine" not in seen
-    assert f"{place}: {CHANGED}" in why
-    assert (victim / "secret").read_text() == "mine\n"
+    nothing_was_seen(place, victim, seen, why)
 
 
 @imaging
@@ -120,10 +120,7 @@ def test_the_directory_of_a_job_in_an_image(pool: RootPool, victim: Path) -> Non
         f"transfer_executable = false\ninitialdir = {place}\n"
         f"arguments = \"sh -c '{LOOKS.format(iwd=place)}'\"\n"
         f"+HookKeyword = \"SWAP\"\n+SwappedPlace = \"{place}\""))
-    assert Path(f"{place}.swapped").exists()
-    assert "mine" not in seen
-    assert f"{place}: {CHANGED}" in why
-    assert (victim / "secret").read_text() == "mine\n"
+    nothing_was_seen(place, victim, seen, why)
 
 
 @imaging

@@ -19,8 +19,8 @@ from condor_actors.machine.containers.probe import containers_work
 from condor_actors.machine.run.confinement import PARTS, confinement_here
 from condor_actors.machine.run.users import named_account
 from condor_actors.messages.interactive import ReadRunFile
-from tests.harness.root_pool import RootPool, root_pool
-from tests.pool_fixture import open_to_jobs, until
+from tests.harness.root_pool import RootPool, root_pool, scratch_of_a_victim
+from tests.pool_fixture import open_to_jobs
 
 HERE = confinement_here(frozenset(PARTS))
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or set(HERE) != set(PARTS), reason="of pools of root's")
@@ -45,12 +45,7 @@ def pool() -> Iterator[RootPool]:
 @pytest.fixture(scope="module")
 def victim(pool: RootPool) -> Path:
     """The scratch directory of a job of the same account."""
-    pool.submit("executable = /bin/sh\ntransfer_executable = false\n"
-                "arguments = \"-c 'echo mine > secret; sleep 1000'\"\nshould_transfer_files = YES\n"
-                "request_memory = 100MB\nlog = victim.log\nqueue\n")
-    found = until(lambda: [path for path in (pool.dir / "execute").glob("dir_*") if (path / "secret").exists()],
-                  "the victim to run")
-    return Path(found[0])
+    return scratch_of_a_victim(pool)
 
 
 def seen(pool: RootPool, name: str, directory: Path, more: str, *, inside: str = "/nowhere",

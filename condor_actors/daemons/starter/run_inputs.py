@@ -9,7 +9,7 @@ itself may name more that has to be sent first; what has a URL is fetched from t
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -58,45 +58,48 @@ class RunInputs:
         if self._preparing:
             return
         self._preparing = True
-        starter = self._starter
-        edges, held = starter.edges, starter.held
-        held.close_grant()
-        try:
-            if self._manifest_digest:
-                self._entries = edges.read_manifest(held.blobs, self._manifest_digest)
-                self._manifest_digest = ""
-                if self._wants_more():
-                    return
-            starter.account = edges.account_for(starter.spec, starter.claim)
-        except BadJob as error:
-            starter.decide(jr.PrepareFailed(str(error), HoldCode.FAILED_TO_CREATE_PROCESS))
-            return
-        except (BadManifest, BlobError, OSError) as error:
-            self._not_filled(error)
-            return
-        if not starter.hooks.before_transfer(self._lay_out):
+        self._starter.held.close_grant()
+        if self._succeeds(self._read) and not self._starter.hooks.before_transfer(self._lay_out):
             self._lay_out()
 
     def _lay_out(self) -> None:
         """Make the scratch directory and fill it with what the shadow has sent."""
-        starter = self._starter
-        edges, held = starter.edges, starter.held
+        if self._succeeds(self._fill):
+            self._filled(None)
+
+    def _succeeds(self, step: Callable[[], bool]) -> bool:
+        """Whether a step is done and the next one follows; what has gone wrong is told."""
         try:
-            sandbox = held.sandbox = edges.root.create(starter.account)
-            entries = without_image(_executable(self._entries, starter.spec.plugins), starter.spec.container)
-            ads = (self._job_ad(), starter.claim.slot_ad)
-            if not is_light(entries):
-                filling = held.in_thread(lambda: sandbox.fill(entries, held.blobs, *ads))
-                starter.context.defer_to_turn(filling, self._filled)
-                return
-            sandbox.fill(entries, held.blobs, *ads)
+            return step()
         except BadJob as error:
-            starter.decide(jr.PrepareFailed(str(error), HoldCode.FAILED_TO_CREATE_PROCESS))
-            return
+            self._starter.decide(jr.PrepareFailed(str(error), HoldCode.FAILED_TO_CREATE_PROCESS))
         except (BadManifest, BlobError, OSError) as error:
             self._not_filled(error)
-            return
-        self._filled(None)
+        return False
+
+    def _read(self) -> bool:
+        """What there is to lay out, and whose it is to be; False: the shadow is asked for more."""
+        starter = self._starter
+        if self._manifest_digest:
+            self._entries = starter.edges.read_manifest(starter.held.blobs, self._manifest_digest)
+            self._manifest_digest = ""
+            if self._wants_more():
+                return False
+        starter.account = starter.edges.account_for(starter.spec, starter.claim)
+        return True
+
+    def _fill(self) -> bool:
+        """The scratch directory; False: a thread fills it."""
+        starter = self._starter
+        held = starter.held
+        sandbox = held.sandbox = starter.edges.root.create(starter.account)
+        entries = without_image(_executable(self._entries, starter.spec.plugins), starter.spec.container)
+        ads = (self._job_ad(), starter.claim.slot_ad)
+        if is_light(entries):
+            sandbox.fill(entries, held.blobs, *ads)
+            return True
+        starter.context.defer_to_turn(held.in_thread(lambda: sandbox.fill(entries, held.blobs, *ads)), self._filled)
+        return False
 
     def _job_ad(self) -> bytes:
         """The job's ad as the job sees it: with the ports of the machine that lead to it.
