@@ -146,8 +146,9 @@ def test_it_is_removed_while_the_other_schedd_is_down(pools: Pools) -> None:
     job = pools.submit("sleep 600")
     pools.home.until_status(job, 2)
     pools.away.run("condor_off", "-daemon", "schedd")
-    until(lambda: pools.home.jobs(job)[0].get("GridResourceUnavailableTime"), "it is seen to be down")
-    assert f"Detected Down Grid Resource\n    GridResource: {pools.resource}\n" in pools.log()
+    told = f"Detected Down Grid Resource\n    GridResource: {pools.resource}\n"
+    until(lambda: told in pools.log(), "it is seen to be down")
+    until(lambda: pools.home.jobs(job)[0].get("GridResourceUnavailableTime"), "its job to say so")
     assert pools.home.status_of(job) == 2
     pools.home.run("condor_rm", job)
     pools.home.until_status(job, 3)

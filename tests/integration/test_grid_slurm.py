@@ -135,7 +135,7 @@ def test_held_released_and_removed(grid: Grid) -> None:
     grid.pool.run("condor_rm", job)
     grid.pool.until_status(job, 0)
     until(lambda: grid.states_of(job) == ["CANCELLED", "CANCELLED"], lambda: str(grid.batch.jobs()))
-    assert "Job was aborted" in grid.log()
+    until(lambda: "Job was aborted" in grid.log(), "its log to say so")
     until(lambda: not folders(grid), "the folder is gone")
 
 
@@ -191,8 +191,8 @@ def test_slurm_is_down(grid: Grid) -> None:
     running = grid.submit("while [ ! -e go2 ]; do sleep 0.1; done", "should_transfer_files = NO\n")
     grid.pool.until_status(running, 2)
     grid.batch.stop("slurmctld")
-    until(lambda: grid.pool.jobs(running)[0].get("GridResourceUnavailableTime"), "it is seen to be down")
-    assert "Detected Down Grid Resource\n    GridResource: batch slurm\n" in grid.log()
+    until(lambda: "Detected Down Grid Resource\n    GridResource: batch slurm\n" in grid.log(), "it is seen to be down")
+    until(lambda: grid.pool.jobs(running)[0].get("GridResourceUnavailableTime"), "its job to say so")
     assert grid.pool.status_of(running) == 2
     grid.batch.start_controller()
     until(lambda: "Grid Resource Back Up\n" in grid.log(), "it is seen to be up")
