@@ -19,7 +19,7 @@ import attrs
 from condor_actors.cores.schedd import queue_operations as q
 from condor_actors.simulation.world.disk import Committer, Kept
 from condor_actors.store.database import Database, schema_steps
-from condor_actors.store.queue_store import TRIMMED_AT_ONCE, HistoryReader, QueueStore
+from condor_actors.store.queue_store import TRIMMED_AT_ONCE, LongHistory, QueueStore
 
 __all__ = ["QueueFile", "SimulatedQueueStore", "Tables"]
 
@@ -210,9 +210,13 @@ class SimulatedQueueStore(Committer):
         """As the production's."""
         return self._kept.database.items(cluster, proc)
 
-    def history(self) -> HistoryReader:
+    def history(self) -> LongHistory:
         """A reader."""
         return self._kept.database.history()
+
+    def history_span(self) -> tuple[int, int]:
+        """The first and the last entry of the history; (1, 0): there is none."""
+        return self._kept.database.history_span()
 
     def sum_history(self, most: int = TRIMMED_AT_ONCE) -> int:
         """Take jobs of an older version's history into its totals."""
