@@ -165,7 +165,7 @@ class Scale:
         def answers() -> bool:
             try:
                 with connect(self.node) as client:
-                    return bool(client.ask("schedd", QueryJobs(limit=1, ids=((1, 0),))).ads)
+                    return bool(client.ask("schedd", QueryJobs(limit=1)).ads)
             except (WireError, OSError):
                 return False
 

@@ -98,7 +98,8 @@ class Host:
         self.work.mkdir(parents=True, exist_ok=True)
         open_to_jobs(self.work)
         clean = {name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()}
-        self.environment: dict[str, str] = {**clean, "PATH": f"{BIN}:{clean.get('PATH', '')}"}
+        self.environment: dict[str, str] = {**clean, "PATH": f"{BIN}:{clean.get('PATH', '')}",
+                                            "_CONDOR_USER_CERTIFICATE": str(directory / "user.pem")}
 
     def command(self, *words: str) -> list[str]:
         """The command line that runs ``words`` there."""
@@ -107,9 +108,8 @@ class Host:
     def tool(self, *command: str, stdin: str | None = None, cwd: Path | None = None,
              environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run a tool; whatever it exits with.  What it borrows to be known elsewhere stays with the pool."""
-        own = {"_CONDOR_USER_CERTIFICATE": str(self.dir / "user.pem")}
         return subprocess.run(
-            self.command(*command), cwd=cwd or self.work, env={**own, **self.environment, **(environment or {})},
+            self.command(*command), cwd=cwd or self.work, env={**self.environment, **(environment or {})},
             input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True, text=True, timeout=180, check=False,

@@ -315,8 +315,11 @@ except WireError as error:
 """), env={**machine.environment, "PYTHONPATH": str(Path(__file__).parents[2])}, cwd=machine.work,
         stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "in\n"
-    return Held(process)
+    held = Held(process)
+    if (said := process.stdout.readline()) != "in\n":
+        held.close()
+        raise AssertionError(f"not let in: {said}")
+    return held
 
 
 def test_a_revoked_token_is_cut_off_everywhere_within_a_minute(laptop: Machine, attacked: AttackedPool) -> None:

@@ -76,9 +76,8 @@ def flood(pool: AttackedPool) -> Iterator[int]:
 
 def ask(machine: Machine, *words: str) -> None:
     """A question that is answered within seconds, at home and over the network."""
-    environment = {"_CONDOR_USER_CERTIFICATE": str(machine.dir / "user.pem"), **machine.environment}
-    done = subprocess.run(machine.command(*words), cwd=machine.work, env=environment, capture_output=True, text=True,
-                          timeout=30, check=False)
+    done = subprocess.run(machine.command(*words), cwd=machine.work, env=machine.environment, capture_output=True,
+                          text=True, timeout=30, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{machine.wire.logs()}"
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import pytest_twisted
 from cryptography import x509
@@ -284,6 +285,21 @@ def test_programs_of_a_user_borrow_a_certificate_at_once(tmp_path: Path) -> None
             each.result(60)
     assert os.listdir(tmp_path / "home") == ["user.pem"]
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_what_was_borrowed_in_another_pool_counts_for_nothing(tmp_path: Path) -> None:
+    """A user of two pools has one home directory: neither is shown the other's certificate."""
+    here, there = PoolFiles.below(tmp_path / "here"), PoolFiles.below(tmp_path / "there")
+    path = str(tmp_path / "home/user.pem")
+    for files in (here, there):
+        create_pool(files, "p", ["h"])
+        machine = files.credentials()
+        assert machine is not None
+        ToolCredentials(certificate=path, key=path, ca=str(files.ca)).keep(lend_proxy(machine, "user:alice@h").bundle())
+    theirs = ToolCredentials(certificate=path, key=path, ca=str(there.ca))
+    ours = attrs.evolve(theirs, ca=str(here.ca))
+    assert (theirs.is_fresh(), theirs.is_usable()) == (True, True)
+    assert (ours.is_fresh(), ours.is_usable()) == (False, False)
 
 
 @pytest.mark.parametrize("name", ["h", "H", "h.", "H.", "*", "*.example", "h*", "a b", "", "..", "1.2.3", "0.0.0.0",

@@ -69,12 +69,20 @@ class ToolCredentials:
         return all(os.access(path, os.R_OK) for path in (self.certificate, self.key, self.ca))
 
     def is_fresh(self) -> bool:
-        """Whether the certificate is there and was made lately."""
-        return self._age_s() < FRESH_S
+        """Whether a borrowed certificate is there, of this pool, and was made lately."""
+        return self._age_s() < FRESH_S and self._is_of_this_pool()
 
     def is_usable(self) -> bool:
-        """Whether all the files can be read, and a borrowed certificate still counts."""
-        return self.is_readable() and self._age_s() < FRESH_S + SPARE_S
+        """Whether all the files can be read, and a borrowed certificate is of this pool and still counts."""
+        return self.is_readable() and self._age_s() < FRESH_S + SPARE_S and self._is_of_this_pool()
+
+    def _is_of_this_pool(self) -> bool:
+        """Whether the chain ends with the pool's CA: a user of two pools has one home directory."""
+        try:
+            with open(self.ca, "rb") as authority, open(self.certificate, "rb") as bundle:
+                return authority.read().strip() in bundle.read()
+        except OSError:
+            return False
 
     def _age_s(self) -> float:
         try:
