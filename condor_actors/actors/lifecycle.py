@@ -150,18 +150,25 @@ class Lifecycle:
 
     def commit_failed(self, dirty: Sequence[tuple[Cell, Delivery | None]], failure: Failure) -> None:
         """Nothing was made durable: tell the askers, rebuild the actors from the store."""
-        incident = self._incident(failure, "nothing could be stored")
+        outage = failure.check(StoreUnavailable, OSError) is not None
+        why = _said_of(failure.value)
+        incident = self._outage(why) if outage else self._incident(failure, "nothing could be stored")
         cells: dict[str, Cell] = {}
         for cell, delivery in dirty:
             cells[cell.name] = cell
             if delivery is not None:
-                text = f"nothing could be stored: {failure.getErrorMessage()}"
+                text = f"nothing could be stored: {why}"
                 self._outbound.refuse(
                     delivery, Refused(code="internal", text=text, retry_after_s=5.0, incident=incident))
-        outage = failure.check(StoreUnavailable, OSError) is not None
         for cell in cells.values():
             if self._mailboxes.get(cell.name) is not None and not cell.stopping:
                 self._restart(cell, "the store failed", outage=outage)
+
+    def _outage(self, why: str) -> str:
+        """What the disk refuses is no fault of the program: nobody needs to know where it was met."""
+        incident = f"{self._random.getrandbits(32):08x}"
+        self._log.error("nothing could be stored (incident {incident}): {why}", incident=incident, why=why)
+        return incident
 
     def _incident(self, failure: Failure, what: str) -> str:
         incident = f"{self._random.getrandbits(32):08x}"
@@ -207,3 +214,10 @@ def _started(actor: Actor) -> None:
 
 def _stopped(actor: Actor) -> None:
     actor.stopped()
+
+
+def _said_of(error: BaseException | None) -> str:
+    """A store's error for people: which file, and what to do about it."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename} cannot be written: {error.strerror}; make room there or mend it"
+    return str(error)

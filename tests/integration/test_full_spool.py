@@ -24,6 +24,7 @@ def pool(spool: Path) -> Iterator[PersonalPool]:
         made = PersonalPool(folder, config=f"SPOOL = {spool}\n")
         yield made
         made.stop()
+        assert "Traceback" not in made.logs(10_000)
 
 
 @pytest.fixture
@@ -33,6 +34,7 @@ def negotiators_pool(spool: Path) -> Iterator[PersonalPool]:
         made = PersonalPool(folder, config=f"NEGOTIATOR.SPOOL = {spool}\n")
         yield made
         made.stop()
+        assert "Traceback" not in made.logs(10_000)
 
 
 class Full:

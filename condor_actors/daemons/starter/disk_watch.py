@@ -1,7 +1,9 @@
-"""Watches the disk below EXECUTE for all runs of a starter host whose disk is limited.
+"""Watches the disk below EXECUTE for all runs of a starter host.
 
 Theory: when is decided by :class:`~condor_actors.cores.starter.disk_pace.DiskPace`; here the room is looked at and the
 files are looked through, beside the reactor and one run at a time.  A run is told what it uses, and to stand still.
+Where runs are not limited, the room is looked at once as each begins: one that fails later on a full disk, and has not
+taken more than its own, fails through others.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ class DiskWatch:
         self._edges = edges
         self._pace = DiskPace()
         self._runs: dict[str, _Run] = {}
+        self._unlimited: dict[str, bool] = {}
         self._call: Any = None
         self._asking = False
 
@@ -57,8 +60,22 @@ class DiskWatch:
         self._pace.begin(run_id, limit_kib, self._now_s())
         self._look_in(0.0)
 
+    def begin_unlimited(self, run_id: str, own_kib: int) -> None:
+        """A program begins that may use any room: look whether there is what it was promised."""
+        self._unlimited[run_id] = False
+        self._edges.in_thread(self._edges.host.disk_room, self._edges.root.path).addBoth(
+            self._room_at_first, run_id, own_kib)
+
+    def _room_at_first(self, room: Any, run_id: str, own_kib: int) -> None:
+        if isinstance(room, Failure):
+            room.trap(OSError)
+        elif run_id in self._unlimited:
+            self._unlimited[run_id] = room[0] >= own_kib
+
     def end(self, run_id: str) -> None:
         """The run is over."""
+        if self._unlimited.pop(run_id, None) is not None:
+            return
         self._runs.pop(run_id, None)
         self._pace.end(run_id)
         if self._pace.idle and self._call is not None:
@@ -66,8 +83,8 @@ class DiskWatch:
             self._call = None
 
     def had_room(self, run_id: str) -> bool:
-        """Whether there has been room for all that the run may use, while it ran."""
-        return self._pace.had_room(run_id)
+        """Whether there has been room for all that the run may use, while it ran or, without a limit, as it began."""
+        return self._unlimited.get(run_id, False) or self._pace.had_room(run_id)
 
     def _now_s(self) -> float:
         now_s: float = self._edges.reactor.seconds()

@@ -3,7 +3,8 @@
 Theory: a control group's limit of memory is the kernel's affair.  Without one the processes are looked at again and
 again, which a burst of allocation may outrun: so the log says which of the two is in force.  Disk is the affair of
 :class:`~condor_actors.daemons.starter.disk_watch.DiskWatch`, and is measured with the run's reports as well.  A burst
-may fill the disk before it is noticed: a program that fails then, and has not taken more than its own, begins again.
+may fill the disk before it is noticed: a program that fails then, and has not taken more than its own, begins again,
+whether or not disk is limited.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class LimitWatch:
         self._wrapper_looked = False
         if self._watches:
             starter.context.set_timer("watch", WATCH_S)
-        if starter.edges.settings.enforce_disk and starter.sandbox is not None:
+        if starter.sandbox is not None and not starter.edges.settings.enforce_disk:
+            starter.edges.disk.begin_unlimited(starter.run_id, claim.disk_kib)
+        elif starter.sandbox is not None:
             starter.edges.disk.begin(
                 starter.run_id, claim.disk_kib, starter.sandbox, pids=starter.pids,
                 used=starter.context.as_turn(self._uses), stands=starter.context.as_turn(self._stand))
@@ -150,8 +153,8 @@ class LimitWatch:
         if free_kib >= FULL_KIB:
             self._tree_gone(ended)
         elif used_kib > limit_kib:
-            self._tree_gone(ended, over_disk=jr.too_much("disk", used_kib, limit_kib, "RequestDisk",
-                                                         starter.claim.slot_name), disk_kib=used_kib)
+            over = jr.too_much("disk", used_kib, limit_kib, "RequestDisk", starter.claim.slot_name)
+            self._tree_gone(ended, over_disk=over if starter.edges.settings.enforce_disk else "", disk_kib=used_kib)
         else:
             self._tree_gone(ended, no_room=(
                 f"The disk of {starter.claim.slot_name} is full, and others have filled it: the job, which failed "

@@ -76,9 +76,9 @@ class ClaimFile:
         before, facts = dict(self._claims), dict(self.facts)
         try:
             self._write(operations)
-        except OSError:
+        except OSError as error:
             self._claims, self.facts = before, facts
-            raise
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def _write(self, operations: Sequence[Any]) -> None:
         lines = []

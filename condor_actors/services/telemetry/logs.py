@@ -12,6 +12,7 @@ second has :data:`BURST` lines: one more line says how many there were beyond th
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -58,13 +59,18 @@ class _OwnFile(LogFile):
         """Add a line: what Twisted's does with a third of the calls; jobs have many lines.
 
         Raises:
-            OSError: the disk is full, or the file cannot be put aside.
+            OSError: the disk is full, or the file cannot be put aside; nothing of the line is there.
         """
         line = data.encode(errors="replace")
         with self._in_order:
-            if self.rotateLength and self.size >= self.rotateLength:
+            if self._file.closed:  # it was put aside when no other could be made
+                self._openFile()
+            elif self.rotateLength and self.size >= self.rotateLength:
                 self.rotate()  # type: ignore[no-untyped-call]
-            self._file.write(line)
+            if self._file.write(line) != len(line):
+                self._file.truncate(self.size)
+                self._file.seek(self.size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
             self.size += len(line)
 
     def _openFile(self) -> None:  # noqa: N802 - Twisted's
@@ -76,6 +82,36 @@ class _OwnFile(LogFile):
         self._file = os.fdopen(descriptor, "rb+", 0)
         self._file.seek(0, os.SEEK_END)
         self.size = self._file.tell()
+
+
+class Missing:
+    """Counts the lines that a log could not take, for the line that says so when it takes some again."""
+
+    def __init__(self) -> None:
+        self._lines = 0
+        self._since_s = 0.0
+        self._why = ""
+
+    def __bool__(self) -> bool:
+        return self._lines > 0
+
+    def add(self, event: LogEvent, error: OSError) -> None:
+        """The line of an event was not written."""
+        if not self._lines:
+            self._since_s = event.get("log_time", 0.0)
+        self._lines += 1
+        self._why = error.strerror or str(error)
+
+    def told(self) -> None:
+        """It was said how many they were."""
+        self._lines = 0
+
+    def event(self, event: LogEvent) -> LogEvent:
+        """What to say before an event that can be written."""
+        now_s = event.get("log_time", self._since_s)
+        text = f"lines are missing here: {self._lines}, of {max(0.0, now_s - self._since_s):.0f} s: {self._why}"
+        return {"log_time": now_s, "log_level": LogLevel.warn, "log_namespace": __name__, "log_format": "{text}",
+                "text": text}
 
 
 @implementer(ILogObserver)
@@ -94,13 +130,17 @@ class RotatingLog:
         self._form = form
         make: Any = _OwnFile
         self._file: Any = make(path.name, str(path.parent), rotateLength=max_bytes, maxRotatedFiles=max(keep, 1))
+        self._missing = Missing()
 
     def __call__(self, event: LogEvent) -> None:
         """One event; a log that cannot be written must not stop the daemon."""
         try:
+            if self._missing:
+                self._file.write(self._form(self._missing.event(event)) + "\n")
+                self._missing.told()
             self._file.write(self._form(event) + "\n")
-        except OSError:
-            return
+        except OSError as error:
+            self._missing.add(event, error)
 
     def close(self) -> None:
         """End the file."""
@@ -155,11 +195,27 @@ class GivenLog:
     def __init__(self, descriptor: int, form: Callable[[LogEvent], str]) -> None:
         self._descriptor = descriptor
         self._form = form
+        self._missing = Missing()
+        self._owed = b""
 
     def __call__(self, event: LogEvent) -> None:
         """One event; a log that cannot be written must not stop the process."""
-        with suppress(OSError):
-            os.write(self._descriptor, f"{self._form(event)}\n".encode(errors="replace"))
+        try:
+            if self._missing:
+                self._write(self._form(self._missing.event(event)))
+                self._missing.told()
+            self._write(self._form(event))
+        except OSError as error:
+            self._missing.add(event, error)
+
+    def _write(self, line: str) -> None:
+        """Add a line; where the disk has taken but a part of one, the next begins a new one."""
+        data = self._owed + f"{line}\n".encode(errors="replace")
+        written = os.write(self._descriptor, data)
+        if written != len(data):
+            self._owed = b"\n"
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._owed = b""
 
     def close(self) -> None:
         """Nothing: it is the process's standard error as well."""
@@ -272,7 +328,8 @@ def leave_standard_error() -> None:
 def _critical(event: LogEvent) -> None:
     """Show an event on standard error where it is critical."""
     if event.get("log_level") is LogLevel.critical:
-        sys.stderr.write(f"{eventAsText(event, includeSystem=False, includeTimestamp=False)}\n")
+        with suppress(OSError, ValueError):  # its disk is full, or it is closed: no reason to tell that it was not told
+            sys.stderr.write(f"{eventAsText(event, includeSystem=False, includeTimestamp=False)}\n")
 
 
 def unwritable(config: Config, name: str, folder: Path, error: OSError) -> ConfigError:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,11 +14,12 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from twisted.logger import Logger, LogLevel, globalLogPublisher
+from twisted.logger import LogEvent, Logger, LogLevel, globalLogPublisher
 
 from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.effects import Note, job_note
-from condor_actors.services.telemetry.logs import BURST, RotatingLog, log_name, start_logging
+from condor_actors.services.telemetry.logs import BURST, GivenLog, Lines, RotatingLog, log_name, start_logging
+from tests.pool_fixture import small_file_system
 
 
 def config(folder: Path, **values: str) -> Config:
@@ -172,3 +176,75 @@ def test_a_folder_that_cannot_be_one_is_named_with_its_line(tmp_path: Path, text
         start_logging(settings, "schedd")
     assert f"{source}, line 2: {name}: {taken}" in str(caught.value)
     assert "expected a folder that its daemons may make and write to" in str(caught.value)
+
+
+def event(text: str) -> LogEvent:
+    return {"log_time": 1.0, "log_level": LogLevel.info, "log_namespace": "condor", "log_format": "{text}",
+            "text": text}
+
+
+def without_times(path: Path) -> list[str]:
+    return [line[len("MM/DD/YY hh:mm:ss "):] for line in path.read_text().splitlines()]
+
+
+def missing(line: str) -> int:
+    """How many lines a line says are missing."""
+    found = re.fullmatch(r"WARNING: lines are missing here: (\d+), of 0 s: No space left on device", line)
+    return int(found[1]) if found else 0
+
+
+@pytest.mark.parametrize("kind", ["rotating", "given"])
+def test_a_log_on_a_full_disk_says_later_how_much_is_missing(kind: str) -> None:
+    """A line of which the disk takes but a part does not run into the next."""
+    with small_file_system("64k") as folder:
+        path, ballast = folder / "ScheddLog", folder / "ballast"
+        with path.open("ab", buffering=0) as file:
+            log = RotatingLog(path, None, 1, Lines()) if kind == "rotating" else GivenLog(file.fileno(), Lines())
+            log(event("before"))
+            with ballast.open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+                while True:
+                    filler.write(bytes(4096))
+            for _ in range(3):
+                log(event("x" * 5000))
+            ballast.unlink()
+            log(event("after"))
+            log(event("at last"))
+            log.close()
+        first, *told, after, last = without_times(path)
+        assert (first, after, last) == ("before", "after", "at last")
+        assert sum(map(missing, told)) == 3
+        half = [line for line in told if not missing(line)]
+        assert not half if kind == "rotating" else set("".join(half)) <= {"x"}
+
+
+def test_a_log_that_could_not_be_begun_anew_goes_on_with_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It had been put aside when there was no room for its successor."""
+    path = tmp_path / "ScheddLog"
+    log = RotatingLog(path, 100, 1, Lines())
+    log(event("x" * 100))
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("condor_actors.services.telemetry.logs.open_own", refuse)
+        for _ in range(2):
+            log(event("lost"))
+    log(event("after"))
+    log.close()
+    told, after = without_times(path)
+    assert (missing(told), after) == (2, "after")
+
+
+def test_what_standard_error_cannot_take_stops_no_line_of_the_log(tmp_path: Path) -> None:
+    program = ("from twisted.logger import Logger; import sys\n"
+               "from condor_actors.config import load_config\n"
+               "from condor_actors.services.telemetry.logs import leave_standard_error, start_logging\n"
+               "leave_standard_error()\n"
+               "stop = start_logging(load_config(subsystem='SCHEDD'), 'schedd')\n"
+               "Logger('condor').critical('it fails')\n"
+               "stop()\n")
+    subprocess.run(["bash", "-c", '"$0" -c "$1" 2> /dev/full', sys.executable, program], check=True, env={
+        **{name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()},
+        "CONDOR_CONFIG": "ONLY_ENV", "_CONDOR_LOG": str(tmp_path)})
+    assert without_times(tmp_path / "ScheddLog") == ["ERROR: it fails"]
