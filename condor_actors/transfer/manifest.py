@@ -172,6 +172,8 @@ class ManifestBuilder:
         """Digest to a path of this machine that has the content, for what does not ride inline."""
         self.places: dict[str, str] = {}
         """Path in the manifest to the file's path on this machine."""
+        self.missing: tuple[str, ...] = ()
+        """What should be in it and is not there, by the names that were asked for."""
         self._inline_limit_bytes = inline_limit_bytes
         self._inline_left_bytes = inline_total_bytes
         self._opener = opener

@@ -157,3 +157,28 @@ def test_missing_input_holds_the_job_with_a_clear_reason(pool: PersonalPool) -> 
     reason = pool.jobs(f"{cluster}.0")[0]["HoldReason"]
     assert "gone.txt" in reason
     pool.run("condor_rm", str(cluster))
+
+
+def test_an_output_that_is_missing_holds_the_job_and_the_others_come_home(pool: PersonalPool) -> None:
+    """What the job said on its standard error tells why it did not make the file."""
+    here = folder(pool, "unmade")
+    cluster = pool.submit(f"""
+        initialdir = {here}
+        executable = /bin/sh
+        transfer_executable = false
+        arguments = "-c 'echo made > some; head -c 300000 /dev/zero > large; echo no such module >&2; exit 1'"
+        should_transfer_files = yes
+        transfer_output_files = some, large, result
+        output = out
+        error = err
+        log = log
+        queue
+    """)
+    pool.until_status(f"{cluster}.0", 5)
+    (job,) = pool.jobs(str(cluster))
+    assert (job["HoldReasonCode"], job["HoldReasonSubCode"]) == (12, 2)
+    assert job["HoldReason"] == "Transfer output files failure: the job did not make result"
+    assert ((here / "err").read_text(), (here / "some").read_text()) == ("no such module\n", "made\n")
+    assert (here / "large").stat().st_size == 300000
+    assert not (here / "result").exists()
+    pool.run("condor_rm", str(cluster))

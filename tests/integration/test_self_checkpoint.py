@@ -84,6 +84,22 @@ def test_a_checkpoint_outlives_the_eviction(pool: PersonalPool) -> None:
     assert text.count("step 2\n") == 1, text
 
 
+def test_a_checkpoint_outlives_a_hold_for_an_output_that_is_missing(pool: PersonalPool) -> None:
+    program(pool, "unmade.sh", STEPS.replace(
+        "[ $step -ge 5 ] && exit 0", "[ $step -ge 3 ] && { [ -e $1 ] && echo made > result; exit 0; }"))
+    gate = pool.work / "made.now"
+    cluster = pool.submit(f"executable = unmade.sh\narguments = {gate}\ncheckpoint_exit_code = 85\n"
+                          "transfer_checkpoint_files = step\ntransfer_output_files = result\n"
+                          "should_transfer_files = yes\noutput = unmade.out\nlog = unmade.log\nqueue\n")
+    pool.until_status(f"{cluster}.0", 5)
+    assert (pool.work / "unmade.out").read_text() == "step 1\nstep 2\nstep 3\n"
+    gate.touch()
+    pool.run("condor_release", f"{cluster}.0")
+    pool.wait("unmade.log")
+    assert (pool.work / "result").read_text() == "made\n"
+    assert pool.history(str(cluster))[0]["NumCkpts"] == 2
+
+
 def test_without_named_files_everything_new_is_the_checkpoint(pool: PersonalPool) -> None:
     program(pool, "all.sh", STEPS.replace("echo $step > step", "echo $step > step\n[ $step = 1 ] && echo kept > once"))
     pool.submit("executable = all.sh\ncheckpoint_exit_code = 85\nshould_transfer_files = yes\n"

@@ -157,9 +157,10 @@ def test_a_plugin_that_fails_holds_the_job_in_its_own_words(pool: PersonalPool) 
     assert reason.startswith("13 768 ")
     assert "box://none: the shelf: No such file or directory" in reason
     assert "secret" not in reason
-    cluster = pool.submit(script(pool, "unsent", "echo x > x")
+    cluster = pool.submit(script(pool, "unsent", "echo x > x; echo said; echo y > y")
                           + f'transfer_output_remaps = "x = box://{"x" * 300}"\nqueue\n')
     assert held(pool, cluster).startswith("12 768 ")
+    assert [(pool.work / name).read_text() for name in ("unsent.out", "y")] == ["said\n", "y\n"]
 
 
 def test_a_plugin_that_takes_too_long_or_lies_holds_the_job(pool: PersonalPool) -> None:

@@ -60,6 +60,8 @@ class BringOutputs(Effect):
     manifest_digest: str
     keep: bool
     """True: the job was evicted and these are for its next run."""
+    partly: bool = False
+    """They are what there is of them: the job is held, and may go on from what was kept for it."""
 
 
 @attrs.frozen

@@ -406,7 +406,8 @@ class ShadowRun:
 
     def bring_outputs(self, exited: RunExited) -> BringOutputs:
         """What brings the outputs home."""
-        return BringOutputs(exited.outputs, exited.outputs_digest, exited.cause in ("evicted", "killed"))
+        return BringOutputs(exited.outputs, exited.outputs_digest, exited.cause in ("evicted", "killed"),
+                            exited.cause == "hold")
 
     def may_wait_for_room(self, reason: str) -> bool:
         """Try again when there may be room at home; whether it is not too late, and the job goes on."""

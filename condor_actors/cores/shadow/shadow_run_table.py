@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 __all__ = ["ANSWER_PATIENCE_S", "ROWS", "Step", "TABLE"]
 
 ANSWER_PATIENCE_S = 60.0
+PROGRAM_OVER = ("exited", "hold")
+"""Causes of a run's end whose outputs go home to stay, all of them or what there is."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """What cannot be written now may be written later."""
 
@@ -334,12 +336,13 @@ def _bring(run: ShadowRun, event: RunExited) -> None:
         run.out.append(SetCheckpointAside(event.hold_subcode))
         return
     size_bytes = sum(entry.size_bytes for entry in event.outputs)
-    if event.cause == "exited" and run.too_much(
+    is_over = event.cause in PROGRAM_OVER
+    if is_over and run.too_much(
             "MaxTransferOutputMB", size_bytes, "output", HoldCode.MAX_TRANSFER_OUTPUT_SIZE_EXCEEDED):
         return
     removed = event.cause != "exited" and run.stopping is not None and run.stopping.how == "remove"
     if (event.outputs or event.outputs_digest) and not removed:
-        if event.cause == "exited":
+        if is_over:
             run.log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.OUT_STARTED)
             if event.outputs_digest or any(each.kind == "file" and each.inline is None for each in event.outputs):
                 run.report_now("transferring-output")
@@ -368,7 +371,7 @@ def _outputs_home(run: ShadowRun, event: OutputsHome) -> None:
     """Everything is written."""
     exited = run.exited
     run.files_there("OUTPUT", event.files, event.received_bytes)
-    if exited is not None and exited.cause == "exited" and (exited.outputs or exited.outputs_digest):
+    if exited is not None and exited.cause in PROGRAM_OVER and (exited.outputs or exited.outputs_digest):
         run.log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.OUT_FINISHED)
     run.finish(event.received_bytes)
 

@@ -246,13 +246,15 @@ class JobRun:
     def _began_s(self) -> float:
         return self.began.when_s if self.began is not None else 0.0
 
-    def end(self, cause: str, reason: str, hold: tuple[int, int] = (0, 0)) -> None:
-        """The run is over without outputs."""
+    def end(self, cause: str, reason: str, hold: tuple[int, int] = (0, 0), outputs: Gathered | None = None) -> None:
+        """The run is over, and not because its program has ended well: without outputs, or with some of them."""
+        outputs = outputs or Gathered()
         self.cause, self.reason, self.hold = cause, reason, hold
         self.out += [CancelTimer(each) for each in ("grace", "again", "measure", "deferral")]
         self._say_exited(RunExited(
             run_id=self.run_id, cause=cause, usage=self.usage, when_s=self.now_s, reason=reason, hold_code=hold[0],
-            hold_subcode=hold[1], claim_open=self.claim_open, began_s=self._began_s()))
+            hold_subcode=hold[1], outputs=outputs.entries, outputs_digest=outputs.digest,
+            claim_open=self.claim_open, began_s=self._began_s()))
 
     def _say_exited(self, message: RunExited) -> None:
         self.state = StarterState.ENDED

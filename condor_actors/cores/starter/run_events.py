@@ -201,7 +201,7 @@ def too_much(what: str, used_kib: int, asked_kib: int, command: str, slot_name: 
 class Gathered:
     """The outputs; ``missing`` names those that are not there, ``error`` why nothing could be listed, ``unsent`` which
     could not be sent to its URL, and why; ``unsent_subcode``: HoldReasonSubCode of that; ``serial``: they are a
-    checkpoint that was sent to its destination, of that number."""
+    checkpoint that was sent to its destination, of that number.  The others are listed where some are missing."""
 
     entries: tuple[FileEntry, ...] = ()
     digest: str = ""

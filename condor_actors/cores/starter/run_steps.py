@@ -371,16 +371,22 @@ def outputs_listed(run: JobRun, event: Gathered) -> None:
         run.exit(Gathered())
     elif event.unsent and run.cause == "exited":
         what = "checkpoint" if run.checkpointing else "output"
-        run.end("hold", f"Transfer {what} files failure: {event.unsent}",
-                (HoldCode.TRANSFER_OUTPUT_ERROR, event.unsent_subcode))
+        hold_for_outputs(run, event, f"Transfer {what} files failure: {event.unsent}", event.unsent_subcode)
+    elif event.unsent:
+        run.exit(Gathered())
     elif event.missing:
         names = ", ".join(event.missing)
-        run.end("hold", f"Transfer output files failure: the job did not make {names}",
-                (HoldCode.TRANSFER_OUTPUT_ERROR, errno.ENOENT))
+        hold_for_outputs(run, event, f"Transfer output files failure: the job did not make {names}", errno.ENOENT)
     elif run.cause == "exited" and run.checkpointing:
         save(run, event)
     else:
         run.exit(event)
+
+
+def hold_for_outputs(run: JobRun, event: Gathered, reason: str, subcode: int) -> None:
+    """Some of its outputs are not to be had: the others go home, since they may say why."""
+    run.end("hold", reason, (HoldCode.TRANSFER_OUTPUT_ERROR, subcode),
+            Gathered() if run.checkpointing else event)
 
 
 def save(run: JobRun, files: Gathered) -> None:

@@ -56,7 +56,8 @@ class OutputTransfer:
     def bring(self, effect: BringOutputs) -> None:
         """Bring the outputs of a run, or what an evicted one leaves for the next."""
         kept = self._shadow.kept_folder() if effect.keep else ""
-        self._bring_files(_Bringing(kept, OutputsHome, OutputsFailed), effect.entries, effect.manifest_digest)
+        self._bring_files(_Bringing(kept, OutputsHome, OutputsFailed, partly=effect.partly),
+                          effect.entries, effect.manifest_digest)
 
     def keep_checkpoint(self, effect: KeepCheckpoint) -> None:
         """Bring a checkpoint that the job has made by itself, and keep it for its next run."""
@@ -190,12 +191,13 @@ class OutputTransfer:
 class _Bringing:
     """Files on their way home: where those for the next run are kept (empty: they are the job's outputs), what to say
     when all are here (with their size and number), or not; ``serial`` above 0: they are the checkpoint of that number
-    at its destination."""
+    at its destination; ``partly``: the job may go on from what was kept before."""
 
     kept: str
     home: Callable[[int, int], Any]
     failed: Callable[..., Any]
     serial: int = 0
+    partly: bool = False
 
     @property
     def part(self) -> str:
@@ -204,11 +206,13 @@ class _Bringing:
 
     def take_place(self, kept: str) -> None:
         """In a worker: put them in the place of what was kept before; one of the two is there at every moment.
-        Outputs end the use of what was kept in ``kept``.
+        Outputs end the use of what was kept in ``kept``, unless the job may go on from it.
 
         Raises:
             OSError: it cannot be done.
         """
+        if self.partly:
+            return
         if not self.kept:
             for folder in (kept, f"{kept}.old", f"{kept}.part"):
                 if os.path.isdir(folder):

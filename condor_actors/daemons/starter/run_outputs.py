@@ -12,7 +12,6 @@ from condor_actors.cores.starter import job_run as jr
 from condor_actors.daemons.starter.uploads.checkpoint_upload import CheckpointUpload
 from condor_actors.daemons.starter.uploads.output_uploads import OutputUploads
 from condor_actors.machine.run.job_manifest import record_outputs
-from condor_actors.machine.run.sandbox import MissingOutputs
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.manifest import HeavyManifest
 from condor_actors.transfer.service import Grant
@@ -105,39 +104,42 @@ class RunOutputs:
             gathering = starter.held.in_thread(slowly)
             starter.context.defer_to_turn(gathering, self._gathered)
             return
-        except (MissingOutputs, OSError, ValueError):
+        except (OSError, ValueError):
             builder = Failure()
         self._gathered(builder)
 
     def _gathered(self, builder: Any) -> None:
         self._gathering = False
         if isinstance(builder, Failure):
-            builder.trap(MissingOutputs, OSError, ValueError)
-            error: Any = builder.value
-            missing = error.names if isinstance(error, MissingOutputs) else ()
-            self._starter.decide(jr.Gathered(missing=missing, error="" if missing else str(error)))
+            builder.trap(OSError, ValueError)
+            self._starter.decide(jr.Gathered(error=str(builder.value)))
             return
-        core = self._starter.core
-        if core.checkpointing and core.cause == "exited" and self._starter.spec.checkpoint_destination is not None:
+        core, urls = self._starter.core, self._starter.spec.urls
+        if builder.missing:
+            home = [entry for entry in builder.entries if not (urls and urls.of(entry.path))]
+            self._listed(home, builder.sources, missing=builder.missing)
+        elif core.checkpointing and core.cause == "exited" and self._starter.spec.checkpoint_destination is not None:
             self._uploads = CheckpointUpload(
                 self._starter, builder.entries, builder.sources, builder.places, self._checkpoint_sent,
                 lambda reason, subcode: self._starter.decide(jr.Gathered(unsent=reason, unsent_subcode=subcode)))
-        elif self._starter.spec.urls and core.cause == "exited" and not core.checkpointing:
-            self._uploads = OutputUploads(
+        elif urls and core.cause == "exited" and not core.checkpointing:
+            uploads = self._uploads = OutputUploads(
                 self._starter, builder.entries, builder.sources, builder.places,
                 lambda entries: self._listed(entries, builder.sources),
-                lambda reason, subcode: self._starter.decide(jr.Gathered(unsent=reason, unsent_subcode=subcode)))
-            self._starter.edges.plugins.when_known(self._starter.context.as_turn(self._uploads.begin))
+                lambda reason, subcode: self._listed(
+                    uploads.home, builder.sources, unsent=reason, unsent_subcode=subcode))
+            self._starter.edges.plugins.when_known(self._starter.context.as_turn(uploads.begin))
         else:
             self._listed(builder.entries, builder.sources)
 
     def _checkpoint_sent(self, entries: Sequence[FileEntry], number: int) -> None:
         """The checkpoint is where it belongs; its next one has uploads of its own."""
         self._uploads = None
-        self._listed(entries, {}, number)
+        self._listed(entries, {}, serial=number)
 
-    def _listed(self, listed: Sequence[FileEntry], sources: Mapping[str, str], serial: int = 0) -> None:
-        """These go home, or the list of them, when they are a checkpoint that was sent elsewhere."""
+    def _listed(self, listed: Sequence[FileEntry], sources: Mapping[str, str], **facts: Any) -> None:
+        """These go home, or the list of them, when they are a checkpoint that was sent elsewhere; ``facts``: what
+        else the core hears of them."""
         edges, held = self._starter.edges, self._starter.held
         digest, entries = "", tuple(listed)
         wanted = {entry.digest for entry in entries}
@@ -149,7 +151,7 @@ class RunOutputs:
             held.open_grant(Grant(store=held.blobs, sources=sources, opener=self._open,
                                   readable=frozenset({digest})))
             entries = ()
-        self._starter.decide(jr.Gathered(entries=entries, digest=digest, serial=serial))
+        self._starter.decide(jr.Gathered(entries=entries, digest=digest, **facts))
 
     def _open(self, path: str) -> int:
         """Open what was gathered, with the job's rights: by now it may be something else.

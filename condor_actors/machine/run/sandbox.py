@@ -28,7 +28,7 @@ from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
 from condor_actors.transfer.manifest import INLINE_LIMIT_BYTES, ManifestBuilder, check_path
 
-__all__ = ["PLUGIN_FILES", "UNPACKED", "WRAPPER_FAILURE", "MissingOutputs", "Sandbox", "remove_leftover"]
+__all__ = ["PLUGIN_FILES", "UNPACKED", "WRAPPER_FAILURE", "Sandbox", "remove_leftover"]
 
 PRIVATE = ".condor_private"
 UNPACKED = ".condor_image"
@@ -42,14 +42,6 @@ OWN_FILES = frozenset({
     ".docker_sock", ".condor_shell", ".chirp.config", ".starter.log", WRAPPER_FAILURE, *PLUGIN_FILES,
 })
 STREAM_FILES = ("_condor_stdout", "_condor_stderr")
-
-
-class MissingOutputs(Exception):
-    """Named output files that the job did not make."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(", ".join(names))
-        self.names = tuple(names)
 
 
 class Sandbox:
@@ -293,14 +285,13 @@ class Sandbox:
         Args:
             named: TransferOutput; None: everything new or changed (directories only when they are named).
             streamed: standard files that went home already.
-            complete: a named file that is missing is an error.
+            complete: named files that are not there are ``missing`` in what is returned.
             inline_limit_bytes: files over this do not ride inline.
             light: raise ``HeavyManifest`` when there is much to read.
             keeps_paths: named files keep the folders of their names.
             besides: names at the top that go home too, if they are there.
 
         Raises:
-            MissingOutputs: named files are not there.
             OSError: something cannot be read.
         """
         limit = INLINE_LIMIT_BYTES if inline_limit_bytes is None else inline_limit_bytes
@@ -316,9 +307,8 @@ class Sandbox:
                         self._add(builder, name)
                         come.add(name)
             else:
-                missing = [name for name in named if not self._add_named(builder, name, keeps_paths)]
-                if missing and complete:
-                    raise MissingOutputs(missing)
+                missing = tuple(name for name in named if not self._add_named(builder, name, keeps_paths))
+                builder.missing = missing if complete else ()
             for name in besides:
                 with contextlib.suppress(LeadsOut):
                     if name not in come:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from condor_actors.machine.run.sandbox import MissingOutputs
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.manifest import digest_bytes
@@ -25,6 +24,7 @@ class Outputs:
 
     entries: list[FileEntry] = attrs.field(factory=list)
     sources: dict[str, str] = attrs.field(factory=dict)
+    missing: tuple[str, ...] = ()
 
     def add(self, path: str, data: bytes) -> None:
         """A file."""
@@ -122,9 +122,7 @@ class SimulatedSandbox:
             wanted = [name for name in sorted(files) if not name.startswith("_condor_") and name != "condor_exec.exe"]
         else:
             wanted = [name for name in named if name in files]
-            missing = [name for name in named if name not in files]
-            if missing and complete:
-                raise MissingOutputs(missing)
+            outputs.missing = tuple(name for name in named if name not in files) if complete else ()
         for name in dict.fromkeys((*wanted, *(each for each in besides if each in files))):
             if named is not None or name not in self._before or name == PROGRESS:
                 outputs.add(name, files[name])

@@ -56,6 +56,9 @@ class OutputUploads:
         failed: called with the reason and HoldReasonSubCode when one will never be.
         url_of: the URL of an entry's path; None: as the job's ad says of its outputs.
         checkpoint: the number of the checkpoint that they are; 0: they are outputs.
+
+    Attributes:
+        home: those that have no URL.
     """
 
     def __init__(self, starter: Starter, entries: Sequence[FileEntry], sources: Mapping[str, str],
@@ -65,12 +68,12 @@ class OutputUploads:
         self._starter, self._sources, self._places = starter, sources, places
         self._done, self._failed, self._checkpoint = done, failed, checkpoint
         url_of = url_of or starter.spec.urls.of
-        self._home: list[FileEntry] = []
+        self.home: list[FileEntry] = []
         self._left: deque[tuple[FileEntry, str]] = deque()
         for entry in entries:
             url = url_of(entry.path)
             if not url:
-                self._home.append(entry)
+                self.home.append(entry)
             elif entry.kind != "directory":
                 self._left.append((entry, url))
         self._signed: dict[str, str] = {}
@@ -142,7 +145,7 @@ class OutputUploads:
             self._give_up(f"{what} cannot be sent to {reason}", plugin_subcode(status))
         else:
             self._over = True
-            self._done(self._home)
+            self._done(self.home)
 
     def _give_up(self, reason: str, subcode: int = 0) -> None:
         self._over = True

@@ -11,27 +11,31 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.shadow_events import BringOutputs, OutputsFailed, OutputsHome, Report
 from condor_actors.cores.shadow.shadow_run import ROOM_PATIENCE_S, ROOM_RETRY_S, ShadowRun
 from condor_actors.effects import Answer, SetTimer
+from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import Reattached, RunBegan, RunExited, StopRun, Usage
 from condor_actors.messages.shadow_host import RunEnded, StartRun, Transfer
 
 FULL = OutputsFailed("[Errno 28] No space left on device: '/home/alice/out'", errno.ENOSPC)
+MISSING = {"cause": "hold", "hold_code": 12, "hold_subcode": errno.ENOENT, "reason": "it did not make x",
+           "exit_code": -1}
 
 
 class Bench:
-    """A run whose program has ended with an output that is to come home."""
+    """A run whose program has ended with an output that is to come home; ``facts``: how it ended otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, ad: bytes = b"ProcId = 0\n", **facts: Any) -> None:
         self.now_s = 1000.0
         self.run = ShadowRun(StartRun(
-            run_id="1.0#1", job_ad=b"ProcId = 0\n", claim_id="c", secret="s", starter_node="<e:1>", slot_name="slot1@e",
-            slot_ad=b"", lease_s=300.0, reattach=True), ClassAd.from_bytes(b"ProcId = 0\n"), "key")
+            run_id="1.0#1", job_ad=ad, claim_id="c", secret="s", starter_node="<e:1>", slot_name="slot1@e",
+            slot_ad=b"", lease_s=300.0, reattach=True), ClassAd.from_bytes(ad), "key")
         self.out: list[Any] = list(self.run.start(self.now_s))
         self.tell(Answer("reattach", Reattached(run_id="1.0#1", pid=7, ended=False)))
         self.tell(RunBegan(run_id="1.0#1", pid=7, scratch_dir="/d", when_s=1000.0))
-        self.tell(RunExited(run_id="1.0#1", cause="exited", exit_code=0, usage=Usage(), when_s=1000.0, outputs=(
-            FileEntry(path="out", size_bytes=1 << 20, digest="a" * 64),)))
+        self.tell(RunExited(**{
+            "run_id": "1.0#1", "cause": "exited", "exit_code": 0, "usage": Usage(), "when_s": 1000.0,
+            "outputs": (FileEntry(path="out", size_bytes=1 << 20, digest="a" * 64),), **facts}))
 
     def tell(self, event: Any) -> None:
         self.out += self.run.handle(event, self.now_s)
@@ -54,6 +58,19 @@ def test_outputs_are_brought_again_when_the_disk_has_room() -> None:
     assert bench.count(BringOutputs) == 2
     bench.tell(OutputsHome(1 << 20))
     assert [end.outcome for end in bench.ends] == ["exited"]
+
+
+def test_what_there_is_of_the_outputs_is_brought_before_the_job_is_held() -> None:
+    bench = Bench(**MISSING)
+    assert not bench.ends
+    (brought,) = [each for each in bench.out if isinstance(each, BringOutputs)]
+    assert (brought.keep, brought.partly) == (False, True)
+    bench.tell(OutputsHome(1 << 20, 1))
+    (end,) = bench.ends
+    assert (end.outcome, end.hold_code, end.hold_subcode, end.reason) == ("hold", 12, 2, "it did not make x")
+    limited = Bench(b"ProcId = 0\nMaxTransferOutputMB = 0\n", **MISSING)
+    assert ([end.hold_code for end in limited.ends], limited.count(BringOutputs)) == (
+        [HoldCode.MAX_TRANSFER_OUTPUT_SIZE_EXCEEDED], 0)
 
 
 def test_the_end_tells_how_the_outputs_travelled() -> None:

@@ -291,31 +291,6 @@ def test_outputs_of_an_evicted_job_travel_only_when_asked_for() -> None:
     assert bench.said()[0].cause == "evicted"
 
 
-def test_on_success_leaves_the_outputs_of_a_failure() -> None:
-    bench = Bench('WhenToTransferOutput = "ON_SUCCESS"\n').running()
-    bench.tell(jr.ProgramEnded(1, -1, False))
-    assert jr.Gather(complete=False, everything=False) in bench.tell(jr.TreeGone(Usage()))
-
-
-def test_a_missing_output_holds() -> None:
-    bench = Bench('TransferOutput = "a,b"\n').running()
-    bench.tell(jr.ProgramEnded(0, -1, False))
-    bench.tell(jr.TreeGone(Usage()))
-    bench.tell(jr.Gathered(missing=("b",)))
-    assert (bench.said()[0].cause, bench.said()[0].hold_code) == ("hold", 12)
-
-
-def test_an_output_that_cannot_be_sent_holds_unless_the_machine_is_wanted_back() -> None:
-    for closing, cause in ((False, "hold"), (True, "evicted")):
-        bench = Bench().running()
-        bench.tell(jr.ProgramEnded(0, -1, False))
-        bench.tell(jr.TreeGone(Usage()))
-        if closing:
-            bench.tell(CloseRun(grace_s=1.0, reason="its owner is back"))
-        bench.tell(jr.Gathered(unsent="x cannot be sent"))
-        assert (bench.said()[0].cause, bench.said()[0].hold_code) == (cause, 0 if closing else 12)
-
-
 def test_without_its_shadow_it_lives_as_long_as_its_lease() -> None:
     bench = Bench().running()
     bench.tell(jr.LinkLost())
