@@ -99,10 +99,12 @@ class Scale:
     def act(self, what: str, action: Callable[[], object], per: int = 0) -> float:
         """Do something and print how long it took, how many a second, and what the neighbour waited."""
         self.neighbour.waited_s = 0.0
-        schedd_s, own_s, began_s = cpu_s(self.schedd()), own_cpu_s(), time.perf_counter()
+        schedd = self.schedd()
+        schedd_s, own_s, began_s = cpu_s(schedd), own_cpu_s(), time.perf_counter()
         action()
         took_s = time.perf_counter() - began_s
-        schedd_s, own_s = cpu_s(self.schedd()) - schedd_s, own_cpu_s() - own_s
+        before_s = schedd_s if self.schedd() == schedd else 0.0
+        schedd_s, own_s = cpu_s(self.schedd()) - before_s, own_cpu_s() - own_s
         rate = f"{per / took_s:,.0f}/s" if per else ""
         memory = resident_bytes(self.schedd()) // MIB
         print(f"| {what} | {took_s:.2f} s | {rate} | {schedd_s:.2f} s | {own_s:.2f} s | "

@@ -4,7 +4,8 @@ Theory: the collector walks its oldest generation as a whole whenever that has g
 million jobs would stand still for half a second each time, although hardly anything of a daemon's forms cycles.  So
 what survives a collection of the oldest generation is set aside (``gc.freeze``), and each collection looks only at what
 came after the last one.  So that no cycle of old objects stays forever, everything is looked at in a quiet moment
-after as many objects may have come as there were at the last such look; after many times as many, at any moment.
+after as many objects may have come as there were at the last such look; after many times as many, at any moment; and
+after many times as many again where hardly any of those that came were cycles.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ LEAST_OBJECTS = 100_000
 MOST_OBJECTS = 2_000_000
 """As many may come at most before everything is looked at, quiet or not, where less than a quarter were there."""
 AT_ANY_MOMENT = 4
+HARDLY_ANY = 1_000
+WITHOUT_CYCLES = 16
+"""Where fewer than one of so many that came were found to be cycles, so many times as many more may come."""
 LOOK_S = 2.0
 QUIET = 0.05
 """A process that used less of a processor than this since the last look has a quiet moment."""
@@ -49,6 +53,7 @@ class Tenure:
         self._used_s = 0.0
         self._kept = 0
         self._came = 0
+        self._found = 0
         self._is_whole = False
 
     def begin(self) -> None:
@@ -72,11 +77,13 @@ class Tenure:
         if phase == "start":
             first, second, third = gc.get_threshold()
             self._came += first * max(second, 1) * max(third, 1)
-            self._is_whole = self._is_whole or self._came >= max(self.most, AT_ANY_MOMENT * self._kept)
+            rare = WITHOUT_CYCLES if self._found * HARDLY_ANY < self._came else 1
+            self._is_whole = self._is_whole or self._came >= rare * max(self.most, AT_ANY_MOMENT * self._kept)
             if self._is_whole:
                 gc.unfreeze()
             return
         gc.freeze()
+        self._found += about["collected"]
         if self._is_whole:
             self.whole_rounds += 1
-            self._kept, self._came, self._is_whole = gc.get_freeze_count(), 0, False
+            self._kept, self._came, self._found, self._is_whole = gc.get_freeze_count(), 0, 0, False

@@ -7,8 +7,8 @@ per cluster; a job that has no significant attribute of its own costs one dictio
 
 Within an autocluster jobs stand in a heap by (priority, submission).  A job that leaves is left in the heap and skipped
 when it comes up: ``job.order`` is the entry that counts.  A submitter's autoclusters stand in a heap by their first
-jobs in the same way, so a free claim finds the next job without a look at them all.  A heap most of which has left is
-made anew.
+jobs in the same way, so a free claim finds the next job without a look at them all.  A heap half of which has left is
+made anew, which costs less than to take out one after the other what has come up.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ PRUNE_EVERY = 5_000
 """New autoclusters between two looks for empty ones."""
 SMALL_HEAP = 64
 """A heap of fewer entries is left as it is."""
+WORTH_MAKING_ANEW = 8
+"""A heap is made anew in place of one look at its first entries where at least this part of it has left."""
 
 Rank = tuple[float, ...]
 Entry = tuple[Rank, int, int]
@@ -81,18 +83,39 @@ class Autocluster:
         """A job joins."""
         heappush(self.heap, (entry, job))
         if len(self.heap) > SMALL_HEAP + 2 * self.waiting:
-            self.heap = [each for each in self.heap if each[1].order is each[0]]
-            heapify(self.heap)
+            self._make_anew()
+
+    def left(self, job: Job) -> bool:
+        """A job has left; whether it was the first one."""
+        heap = self.heap
+        was_first = heap[0][1] is job
+        if self.waiting == 0:
+            heap.clear()
+        elif len(heap) > SMALL_HEAP + 2 * self.waiting:
+            self._make_anew()
+        elif was_first:
+            heappop(heap)
+        return was_first
 
     def head(self) -> Job | None:
         """The job to run first; None when there is none."""
         heap = self.heap
+        looked = 0
         while heap:
             entry, job = heap[0]
             if job.order is entry:
                 return job
-            heappop(heap)
+            looked += 1
+            if looked > SMALL_HEAP and (len(heap) - self.waiting) * WORTH_MAKING_ANEW > len(heap):
+                self._make_anew()
+                heap = self.heap
+            else:
+                heappop(heap)
         return None
+
+    def _make_anew(self) -> None:
+        self.heap = [each for each in self.heap if each[1].order is each[0]]
+        heapify(self.heap)
 
 
 class _Heads:
@@ -255,9 +278,7 @@ class Autoclusters:
         if autocluster is None:
             return
         autocluster.waiting -= 1
-        if autocluster.waiting == 0:
-            autocluster.heap.clear()
-        elif autocluster.heap[0][1] is job:
+        if autocluster.left(job) and autocluster.waiting:
             self._by_submitter[autocluster.submitter].lost(autocluster)
 
     def _of(self, job: Job) -> Autocluster:

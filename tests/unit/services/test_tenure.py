@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from twisted.internet.task import Clock
 
-from condor_actors.services.tenure import LOOK_S, QUIET, Tenure
+from condor_actors.services.tenure import LOOK_S, QUIET, WITHOUT_CYCLES, Tenure
 
 
 class Node:
@@ -98,7 +98,18 @@ def test_what_there_is_decides_how_much_is_much(process: Process) -> None:
 def test_old_cycles_go_at_last_however_busy_the_process_is(process: Process) -> None:
     process.tenure.most = 30_000
     lives = old_cycle(process)
+    young = [old_cycle(process) for _ in range(2)]
+    assert (lives() is None, young[0]() is None, process.tenure.whole_rounds) == (False, False, 0)
+    process.tenure._found = 1_000  # of forty thousand that came
     gc.collect()
+    assert (lives() is None, young[0]() is None, process.tenure.whole_rounds) == (True, True, 1)
+
+
+def test_a_busy_process_in_which_hardly_any_cycles_come_goes_on_for_longer(process: Process) -> None:
+    process.tenure.most = 30_000
+    lives = old_cycle(process)
+    for _ in range(3 * WITHOUT_CYCLES - 2):
+        gc.collect()
     assert lives() is not None
     gc.collect()
     assert (lives() is None, process.tenure.whole_rounds) == (True, 1)

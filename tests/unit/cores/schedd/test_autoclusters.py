@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.schedd import autoclusters as autoclusters_module
 from condor_actors.cores.schedd.autoclusters import SMALL_HEAP, Autoclusters
 from condor_actors.cores.schedd.queued_job import Cluster, Job
 from condor_actors.messages.codes import JobStatus
@@ -67,6 +71,41 @@ def test_priorities_that_change_leave_nothing_behind() -> None:
     assert len(autocluster.heap) <= SMALL_HEAP + 5
     (heads,) = autoclusters._by_submitter.values()
     assert len(heads._heap) <= SMALL_HEAP + 5
+
+
+LEAVING = {
+    "first to last": list,
+    "last to first": lambda jobs: list(reversed(jobs)),
+    "the first one last": lambda jobs: [*jobs[1:], jobs[0]],
+    "by chance": lambda jobs: Random(1).sample(jobs, len(jobs)),
+}
+
+
+@pytest.mark.parametrize("leaving", LEAVING.values(), ids=LEAVING.keys())
+def test_what_has_left_takes_no_look_long(leaving: Callable[[list[Job]], list[Job]], monkeypatch: pytest.MonkeyPatch
+                                          ) -> None:
+    """Nobody asks while most jobs leave; then the first look takes few entries out, and no job stays that has gone."""
+    taken: list[object] = []
+
+    def counted(heap: list[Any]) -> Any:
+        taken.append(heapq.heappop(heap))
+        return taken[-1]
+
+    monkeypatch.setattr(autoclusters_module, "heappop", counted)
+    autoclusters = Autoclusters()
+    jobs = [make_job(1, proc) for proc in range(2_000)]
+    for job in jobs:
+        autoclusters.add(job)
+    (autocluster,) = autoclusters.by_number.values()
+    left = leaving(jobs)
+    for gone, job in enumerate(left[:-1], 1):
+        autoclusters.remove(job)
+        assert len(autocluster.heap) <= SMALL_HEAP + 2 * autocluster.waiting
+        if gone % 97 == 0:
+            taken.clear()
+            assert autocluster.head() is min(left[gone:], key=lambda each: each.proc)
+            assert len(taken) <= max(SMALL_HEAP + 1, len(autocluster.heap) // 4)
+    assert order(autoclusters) == [(autocluster.number, left[-1])]
 
 
 def candidates(autoclusters: Autoclusters, own: int, overdue_s: float) -> list[int]:
