@@ -263,7 +263,29 @@ struct foreseen {
     int64_t ticket; /* of an opened file, else -1 */
 };
 
-enum { MOST_FORESEEN = 1500, MOST_FORESEEN_BYTES = 48 << 20, HINT_LISTING = 4 /* the content is a directory's */ };
+enum {
+    MOST_FORESEEN = 1500,
+    MOST_FORESEEN_BYTES = 48 << 20,
+    HINT_LISTING = 4, /* the content is a directory's */
+    HINT_DIGEST = 8,  /* behind the status is the content's SHA-256; none follows, if the other side has it: struct kept */
+};
+
+/* What the execute machine keeps between runs: contents of files, each behind a header, in one file that the runtime may
+ * read, and a table of them in another.  A greeting tells home the first four bytes of each digest. */
+enum { LIBRARY_DIGEST = 32, MOST_CONTENTS = 2048, LEAST_KEPT = 1024 /* bytes of a content */ };
+#define KEPT_MAGIC 0x3162694c726f4443ull /* "CDorLib1" */
+
+struct kept {
+    uint8_t digest[LIBRARY_DIGEST];
+    uint64_t offset, size; /* of the content in the file */
+};
+
+/* In front of a content, where contents are kept and where the runtime puts new ones. */
+struct kept_head {
+    uint64_t magic, size;
+    uint8_t digest[LIBRARY_DIGEST];
+    uint64_t reserved[2];
+};
 
 struct hello {
     uint32_t version;
@@ -291,7 +313,7 @@ struct start {
 /* Descriptors of the runtime's process: the program's own ones exist at home only. */
 enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, PASSED_FD = 7, FAULT_FD = 8, CONTROL_FD = 9,
        OTHER_CONTROL_FD = 10 /* of a helper whose parent has the one before, and so on in turns */,
-       BROKER_FD = 11 /* see runtime/broker.c */ };
+       BROKER_FD = 11 /* see runtime/broker.c */, LIBRARY_FD = 12 /* contents that are kept here */ };
 
 /* A channel that goes straight home cannot carry descriptors.  The runtime's first process then has a second
  * socket, to its starter ("control=FD"), for what would come beside answers and what a relay would see. */
@@ -310,6 +332,9 @@ enum {
     CONTROL_MEMBER = 6,  /* value: number of a helper: its channel comes beside the answer; of that, value 0: plain,
                             * and relayed; 1: it goes straight home, and a control socket of its own comes as well */
     CONTROL_EXITED = 7,  /* value: status; home knows that the program has ended; no answer */
+    CONTROL_ROOM = 8,    /* a file for contents that are new here comes beside the answer */
+    CONTROL_NEW = 9,     /* they are in it: struct kept_head and content, one behind the other; no answer */
+    CONTROL_USED = 10,   /* value: place in the table; that content was used; no answer */
 };
 
 /* One thread signal asks for a checkpoint; the C libraries use it for themselves, so no program can see

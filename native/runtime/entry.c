@@ -12,6 +12,7 @@
 #include "loader.h"
 #include "runtime/memory/memory.h"
 #include "runtime/remote/invalidation.h"
+#include "runtime/remote/library.h"
 #include "runtime/remote/plan.h"
 #include "runtime/process/process.h"
 #include "runtime/remote/remote.h"
@@ -195,7 +196,7 @@ void take_descriptors(unsigned long *stack)
         at = words[2];
         proc = (long)read_number(&at, 10);
     }
-    long key = -1, control = -1;
+    long key = -1, control = -1, library = -1, table = -1;
     process.family = false;
     for (long i = 3; i < count; i++) {
         process.family |= !strcmp(words[i], "family");
@@ -206,6 +207,14 @@ void take_descriptors(unsigned long *stack)
         if (starts_with(words[i], "control=")) {
             at = words[i] + 8;
             control = (long)read_number(&at, 10);
+        }
+        if (starts_with(words[i], "library=")) {
+            at = words[i] + 8;
+            library = (long)read_number(&at, 10);
+        }
+        if (starts_with(words[i], "table=")) {
+            at = words[i] + 6;
+            table = (long)read_number(&at, 10);
         }
         if (starts_with(words[i], "parent=")) {
             at = words[i] + 7;
@@ -229,10 +238,11 @@ void take_descriptors(unsigned long *stack)
     if (channel < 0 || maps < 0 || pages < 0 || image < 0)
         die(EXIT_CANNOT_START);
     /* Through high numbers first: the fixed ones may be among those just opened. */
-    enum { HIGH = 200, TAKEN = 4 /* descriptors, and the control socket */ };
-    const long found[] = {channel, maps, pages, image, control};
+    enum { HIGH = 200, TAKEN = 4 /* descriptors, the control socket, and the contents kept here */ };
     process.direct = control >= 0;
-    for (int i = 0; i < TAKEN + process.direct; i++)
+    library_take(library, table);
+    const long found[] = {channel, maps, pages, image, control, library};
+    for (int i = 0; i < TAKEN + process.direct + library_is_kept(); i++)
         if (SYSTEM(__NR_dup3, found[i], HIGH + i, O_CLOEXEC) < 0)
             die(EXIT_CANNOT_START);
     for (int i = 0; i < TAKEN; i++)
@@ -244,7 +254,10 @@ void take_descriptors(unsigned long *stack)
     if (process.direct && SYSTEM(__NR_dup3, HIGH + TAKEN, CONTROL_FD, O_CLOEXEC) < 0)
         die(EXIT_CANNOT_START);
     SYSTEM(__NR_close_range, PASSED_FD, FAULT_FD, 0);
-    SYSTEM(__NR_close_range, CONTROL_FD + process.direct, ~0u, 0);
+    if (library_is_kept() && SYSTEM(__NR_dup3, HIGH + TAKEN + 1, LIBRARY_FD, O_CLOEXEC) < 0)
+        die(EXIT_CANNOT_START);
+    SYSTEM(__NR_close_range, CONTROL_FD + process.direct, LIBRARY_FD - 1, 0);
+    SYSTEM(__NR_close_range, LIBRARY_FD + library_is_kept(), ~0u, 0);
     process.control = CONTROL_FD;
     SYSTEM(__NR_dup3, MAPS_FD, FAULT_FD, O_CLOEXEC); /* not free either, with or without what belongs there */
     process.own_lists = true;
@@ -270,13 +283,14 @@ static char *learn_task(struct thread *self)
 {
     struct hello hello = {.version = PROTOCOL_VERSION, .kind = HELLO_FRESH,
                           .real_pid = (uint32_t)process.real_id};
-    struct request request = {.size = sizeof hello, .call = OP_HELLO, .arguments = {MAX_START, plan_prepare()}};
+    struct request request = {.call = OP_HELLO, .arguments = {MAX_START, plan_prepare(), library_is_kept()}};
+    uint32_t firsts[MOST_CONTENTS];
     long strings = map_anonymous(0, MAX_START, PROT_READ | PROT_WRITE, 0);
     if (strings < 0)
         die(EXIT_CANNOT_START);
-    struct vector in[] = {{&hello, sizeof hello}};
+    struct vector in[] = {{&hello, sizeof hello}, {firsts, library_firsts(firsts) * sizeof *firsts}};
     struct vector out[] = {{&process.start, sizeof process.start}, {(void *)strings, MAX_START}};
-    if (ask(self, &request, in, 1, out, 2, NULL) < 0)
+    if (ask(self, &request, in, COUNT(in), out, 2, NULL) < 0)
         die(EXIT_CANNOT_START);
     plan_begin(process.start.taken);
     return (char *)strings;

@@ -56,7 +56,7 @@ struct permission {
 #define FORK_FLAGS SIGCHLD     /* at the end, and nothing shared */
 #define SIBLING_FLAGS (CLONE_PARENT | SIGCHLD)
 #define BASES_AND_CPUID 0x1007 /* bits of arch_prctl's: FS and GS base; 1011, 1012 CPUID faulting */
-#define OWN_FILES 7            /* bits of the descriptors' that are read: maps, pagemap, old image */
+#define OWN_FILES 15           /* bits of the descriptors' that are read: maps, pagemap, old image, contents kept here */
 
 static const struct permission permissions[] = {
     {__NR_rt_sigreturn, {{0}}},

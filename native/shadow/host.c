@@ -25,6 +25,8 @@ static void free_session(struct session *s)
     free(s->image);
     free(s->directory);
     free(s->job_root);
+    free(s->libraries);
+    free(s->library);
     session_free(s);
 }
 
@@ -114,7 +116,8 @@ static bool gather_strings(struct session *s, const struct shadow_task *task)
     s->image = task->image ? strdup(task->image) : NULL;
     s->directory = task->directory ? strdup(task->directory) : NULL;
     s->job_root = task->job_root ? strdup(task->job_root) : NULL;
-    return s->job_root || !task->job_root;
+    s->libraries = task->libraries ? strdup(task->libraries) : NULL;
+    return (s->job_root || !task->job_root) && (s->libraries || !task->libraries);
 }
 
 /* The session of that number. NULL: there is none. */

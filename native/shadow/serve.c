@@ -189,6 +189,8 @@ static long serve_hello(struct work *w)
         if (failed)
             return failed;
     }
+    if (ARGUMENT(2))
+        library_learn(s, w->payload + sizeof hello, w->head.size - sizeof hello);
     if (hello.kind == HELLO_FRESH)
         tell(s, SHADOW_STARTED, s->real_pid, 0, NULL);
     return 0;

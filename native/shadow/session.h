@@ -170,6 +170,10 @@ struct session {
     bool closing;
     struct plan *plan; /* that this session adds to, while its program begins */
     int64_t plan_until_ns;
+    char *libraries;       /* of the root, as in the task; NULL: there are none */
+    bool keeps_library;    /* the other side keeps contents of files, */
+    uint32_t *library;     /* these: the first bytes of their digests, in order */
+    size_t library_count;
     struct file **tickets; /* files opened before they were asked for */
     size_t ticket_count;
     struct session *next_member; /* guarded by the table's lock; of the root: the first helper */
@@ -250,6 +254,13 @@ ssize_t secret_receive(struct session *s);
 void plan_begin(struct session *s);
 void plan_learn(struct work *w, long result);
 void plan_forget(struct session *s);
+
+/* library.c */
+struct stat;
+bool library_digest(const struct session *s, int real, const struct stat *st, int64_t length,
+                    uint8_t digest[LIBRARY_DIGEST]);
+void library_learn(struct session *s, const uint8_t *from, size_t size);
+bool library_has(const struct session *s, const uint8_t digest[LIBRARY_DIGEST]);
 
 /* family.c */
 void family_release(struct session *root, long result);

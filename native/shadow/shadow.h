@@ -33,6 +33,8 @@ struct shadow_task {
     int spares;                       /* direct: a helper waits for a connection of its own, see shadow_spare */
     int has_identity;                 /* the session's threads become this user, the host stays who it is */
     uint32_t uid, gid;
+    const char *libraries;            /* folders, with colons between them: of what lies below and every user may read, a
+                                         digest may be told in place of the content; null: never */
     const char *job_root;             /* the program gets at what lies below, and to read at what every program needs;
                                          null: at what its owner may */
 };
@@ -64,6 +66,7 @@ struct shadow_event {
 
 struct shadow_statistics {
     uint64_t calls, bytes_in, bytes_out, files_opened, checkpoints;
+    uint64_t files_kept_there, bytes_kept_there; /* told by their digests, because the other side had them */
     uint64_t by_call[512];
     int64_t served_ns; /* processor time of the session's thread */
 };

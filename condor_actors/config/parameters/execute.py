@@ -261,6 +261,16 @@ ROWS = (
         unit="MiB",
         read_by=STARTER,
     ),
+    integer(
+        "STARTER_LIBRARY_CACHE",
+        1024,
+        "How much disk the contents of files may take that programs of the standard universe have read on their submit"
+        " machines (libraries, interpreters), kept for the next runs of the same owner; 0: none are kept.",
+        low=0,
+        unit="MiB",
+        change="live",
+        read_by=STARTER,
+    ),
     boolean(
         "STARTD_ENFORCE_DISK_LIMITS",
         False,

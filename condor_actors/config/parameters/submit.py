@@ -470,6 +470,14 @@ ROWS = (
         " priority attributes, then by submission.",
         read_by=SCHEDD,
     ),
+    words(
+        "STANDARD_LIBRARY_FOLDERS",
+        "/usr /lib /lib64 /bin /sbin /opt",
+        "Folders of programs and libraries, whose files are replaced and never changed through a mapping: execute"
+        " machines may keep what lies below and every user may read, for the next runs of the same owner. Empty: none"
+        " is kept.",
+        read_by="SHADOW",
+    ),
     words("CKPT_SERVER_HOST", None, "The checkpoint server that keeps checkpoints of jobs that do not run, so that"
           " SPOOL need not: host or host:port.", read_by="SHADOW"),
     boolean("USE_CKPT_SERVER", True, "Whether CKPT_SERVER_HOST is used.", read_by="SHADOW"),

@@ -107,6 +107,7 @@ schedd administrator shadow all    CumulativeLocalSysCpu Leverage CpusUsage Byte
 schedd administrator shadow all    TransferInStarted TransferInFinished TransferOutStarted TransferOutFinished
 schedd administrator shadow all    RunBytesRecvd NumRemoteSysCalls RemoteSysCalls RefusedCalls FileReadCount
 schedd administrator shadow all    FileWriteCount FileSeekCount FileOpenCount FileReadBytes FileWriteBytes
+schedd administrator shadow all    LibraryCacheHits LibraryCacheBytes
 owner  owner         shadow all    ImageSize DiskUsage MemoryUsage ResidentSetSize ContainerImageDigest
 schedd administrator shadow all    *_HostPort
 

@@ -122,4 +122,6 @@ class HomeStatistics:
     written_bytes: int = 0
     checkpoint_bytes: int = 0
     local_cpu_s: float = 0.0
+    kept_files: int = 0
+    kept_bytes: int = 0
     by_name: tuple[tuple[str, int], ...] = ()

@@ -105,6 +105,7 @@ def _statistics(run: StandardRun, event: HomeStatistics) -> None:
         ("FileWriteCount", event.write_calls), ("FileSeekCount", event.seek_calls),
         ("FileOpenCount", event.opened_files), ("FileReadBytes", event.read_bytes),
         ("FileWriteBytes", event.written_bytes), ("CkptBytesSent", event.checkpoint_bytes),
+        ("LibraryCacheHits", event.kept_files), ("LibraryCacheBytes", event.kept_bytes),
     ):
         attributes[name] = base.get_int(name) + value
     if event.by_name:

@@ -117,7 +117,7 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
             server=server, active=active, is_relayed=is_relayed, nobody_s=config.seconds("VANISHED_MACHINE_TIMEOUT"),
             reactor=reactor, sessions=sessions, endpoint=endpoint, environment=home_environment(),
             folder=lambda job: Path(spool or "/nonexistent") / "checkpoints" / job,
-            identity=lambda: _nobody(config) if os.getuid() == 0 else None)
+            identity=lambda: _nobody(config) if os.getuid() == 0 else None, list_of=config.list_of)
 
     workers = Workers(reactor, config.seconds("USER_FILE_TIMEOUT"))
     logs = UserLogs(world.reactor_time, sync=config.boolean("ENABLE_USERLOG_FSYNC"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,7 @@ class StandardEdges:
         server: the checkpoint server's endpoint; None: there is none.
         active: the jobs that have a shadow in this process now.
         is_relayed: whether gateways pass on what is said to a node.
+        list_of: the words of a parameter.
         nobody_s: how long the other pool's gateway may say of a run's machine that nobody answers there.
     """
 
@@ -95,6 +96,7 @@ class StandardEdges:
     server: Callable[[], IStreamClientEndpoint | None] = lambda: None
     active: set[str] = attrs.field(factory=set)
     is_relayed: Callable[[str], bool] = lambda node: False
+    list_of: Callable[[str], Sequence[str]] = lambda name: ()
     nobody_s: float
 
 
@@ -450,6 +452,7 @@ class StandardShadow(Shadow):
                 written_bytes=max(0, found.bytes_in), checkpoint_bytes=self._checkpoint_bytes,
                 read_calls=sum(calls.get(number, 0) for number in _READS),
                 write_calls=sum(calls.get(number, 0) for number in _WRITES), seek_calls=calls.get(_SEEK, 0),
-                local_cpu_s=found.served_ns / 1e9,
+                local_cpu_s=found.served_ns / 1e9, kept_files=found.files_kept_there,
+                kept_bytes=found.bytes_kept_there,
                 by_name=tuple((names.get(number, f"call_{number}"), count)
                               for number, count in sorted(calls.items(), key=lambda each: -each[1]))))

@@ -67,6 +67,8 @@ def make_task(core: StandardRun, folder: CheckpointFolder, good: GoodImage | Non
         program=spec.program, arguments=[spec.program, *spec.arguments], environment=environment,
         directory=spec.iwd, image=folder.image, journal_from_start=True,
         standard_fds=_standard_files(job, good, opened, identity),
+        libraries=[folder for folder in edges.list_of("STANDARD_LIBRARY_FOLDERS")
+                   if folder.startswith("/") and ":" not in folder],
         identity=identity, job_root=job.get_str("JobRoot") or None,
         increments=0 if edges.server() else INCREMENTS_FROM)
 

@@ -77,8 +77,13 @@ class RunResources:
     @property
     def blobs(self) -> OwnedBlobs:
         """The blobs that the run may have: what its owner's shadows on that schedd's machine have brought."""
-        blobs: OwnedBlobs = self.edges.store.of(f"{self.owner} {' '.join(sorted(self.hosts))}")
+        blobs: OwnedBlobs = self.edges.store.of(self.identity)
         return blobs
+
+    @property
+    def identity(self) -> str:
+        """Whose run it is, on whose word: what is kept for the next run with the same is for nobody else."""
+        return f"{self.owner} {' '.join(sorted(self.hosts))}"
 
     def may_be_told_by(self, identity: Identity, node: str) -> bool:
         """Tell whether the peer may say something about the run: this process, or a shadow of its owner; of a fetched

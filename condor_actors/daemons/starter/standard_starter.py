@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from condor_actors.classads import ClassAd
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.checkpoint_guard import CheckpointGuard
 from condor_actors.cores.starter.checkpoint_pace import CheckpointPace
@@ -31,6 +32,7 @@ from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
 from condor_actors.machine.standard.numbered_channel import FarNumbered
+from condor_actors.machine.standard.run_library import RunLibrary
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, HELPERS_RUN, LauncherExit
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.interactive import OpenPort, OpenShell, ReadRunFile
@@ -254,6 +256,10 @@ class StandardStarter(Starter):
             os.close(writer)
         if self.held.streams is not None and isinstance(channel, FarChannel):
             self.held.streams.channel_used(channel)
+        cache = self.edges.libraries
+        if cache is not None and not self._image and not ClassAd.from_bytes(self.job_ad).get_str("JobRoot"):
+            home.library = RunLibrary(cache, self.held.identity, self.edges.in_thread, self.edges.log)
+            more.update(home.library.open())
         return channel.socket().detach(), more
 
     def _signal(self, effect: jr.Signal) -> None:

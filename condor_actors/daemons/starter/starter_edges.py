@@ -39,6 +39,7 @@ from condor_actors.machine.run.run_host import RunHost
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account, with_group
+from condor_actors.machine.standard.library_cache import LibraryCache
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import Address
 from condor_actors.messages.manifest import FileEntry
@@ -154,6 +155,7 @@ class StarterEdges:
         elsewhere: runs one that touches files outside of EXECUTE, and gives it up when they do not answer.
         log: of the process.
         host: this machine; root: the directory of all sandboxes; cgroups: None where none are used.
+        libraries: contents of files that runs of the standard universe have read; None: none are kept.
         store: content that runs have fetched; bulk: transfers; launcher: starts programs.
         startd: where the startd listens; node: where shadows reach this process.
         settings: the configuration's.
@@ -189,6 +191,7 @@ class StarterEdges:
     service_ports: Callable[[], tuple[str, int, int]] = lambda: (LOOPBACK, 0, 0)
     manifest_limit: int = MANIFEST_LIMIT
     runs: dict[str, RunResources] = attrs.field(factory=dict)
+    libraries: LibraryCache | None = None
     images: ImageStore = attrs.field(default=attrs.Factory(lambda self: ImageStore(self.root.path, 0), takes_self=True))
     containers: Callable[[], bool] = containers_work
     chirp: ChirpService = attrs.field(default=attrs.Factory(lambda self: ChirpService(self.reactor, self.log),

@@ -87,8 +87,11 @@ class StarterHostDaemon:
             bulk=world.blobs or BulkService(world.reactor_time, world.log), settings=self._settings(config),
             slot_account=self.slot_account, own_hosts=self.own_hosts,
             service_ports=self.service_ports,
+            libraries=self.host.libraries(spool / "starter_libraries", config.integer("STARTER_LIBRARY_CACHE") << 20,
+                                          config.integer("STARTER_BLOB_CACHE_LEAVES") << 20),
             images=ImageStore(self.root.path, config.integer("CONTAINER_IMAGE_CACHE") << 20),
             tell_span=world.tell_span)
+        self._trim_libraries()
         self._history = RunHistory(run_history_settings(config), world.log, clock=world.reactor_time)
         if isinstance(self.host, RunHost):  # this machine, and no simulated one
             self.edges.run_over = self._history.run_over
@@ -286,6 +289,15 @@ class StarterHostDaemon:
         self._ask_plugins()
         self.edges.images.quota_bytes = config.integer("CONTAINER_IMAGE_CACHE") << 20
         self.edges.remove_folders(self.edges.images.prune())
+        if self.edges.libraries is not None:
+            self.edges.libraries.limit_bytes = config.integer("STARTER_LIBRARY_CACHE") << 20
+        self._trim_libraries()
+
+    def _trim_libraries(self) -> None:
+        libraries = self.edges.libraries
+        if libraries is not None:
+            libraries.turns.run(self.edges.in_thread, libraries.trim).addErrback(
+                lambda why: self.world.log.warn("contents of files that are kept here: {why}", why=why.value))
 
     def _ask_plugins(self) -> None:
         """What the transfer plugins can do; runs that need one wait for it."""

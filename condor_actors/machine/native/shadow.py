@@ -79,6 +79,9 @@ class Task:
     """Of a direct channel: helpers wait for connections of their own (``ShadowHost.spare``)."""
     identity: tuple[int, int] | None = None
     """User and group as whom the session's threads do the calls; None: as this process."""
+    libraries: Sequence[str] = ()
+    """Folders: of a file below that every user may read, an execute machine that has its content is told the digest
+    only."""
     job_root: str | None = None
     """The program gets at what lies below this directory, and to read at what every program needs (programs,
     libraries, /etc); None: at what its owner may."""
@@ -105,6 +108,8 @@ class Statistics:
     files_opened: int
     checkpoints: int
     served_ns: int
+    files_kept_there: int
+    bytes_kept_there: int
     by_number: Mapping[int, int]
 
 
@@ -132,7 +137,7 @@ class ShadowHost:
         keep = [new("char[]", word) for word in (*words, *pairs)]
         arguments = new("char *[]", [*keep[: len(words)], self._ffi.NULL])
         environment = new("char *[]", [*keep[len(words) :], self._ffi.NULL])
-        names = (task.program, task.directory or "", task.image or "", task.job_root or "")
+        names = (task.program, task.directory or "", task.image or "", task.job_root or "", ":".join(task.libraries))
         strings = [new("char[]", os.fsencode(text)) for text in names]
         wanted = new("struct shadow_task *")
         wanted.program = strings[0]
@@ -141,6 +146,7 @@ class ShadowHost:
         wanted.directory = strings[1] if task.directory else self._ffi.NULL
         wanted.image = strings[2] if task.image else self._ffi.NULL
         wanted.job_root = strings[3] if task.job_root else self._ffi.NULL
+        wanted.libraries = strings[4] if task.libraries else self._ffi.NULL
         wanted.standard = list(task.standard_fds)
         wanted.stack_bytes = task.stack_bytes
         wanted.journal = 2 if task.journal and task.journal_from_start else task.journal
@@ -184,6 +190,8 @@ class ShadowHost:
             files_opened=found.files_opened,
             checkpoints=found.checkpoints,
             served_ns=found.served_ns,
+            files_kept_there=found.files_kept_there,
+            bytes_kept_there=found.bytes_kept_there,
             by_number={number: found.by_call[number] for number in range(_CALLS) if found.by_call[number]},
         )
 

@@ -20,6 +20,7 @@ from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import remove_leftover
 from condor_actors.machine.run.sandbox_root import SandboxRoot
 from condor_actors.machine.run.users import Account, NoAccount, account_of_uid, may_change_user, named_account
+from condor_actors.machine.standard.library_cache import LibraryCache
 from condor_actors.transfer.blob_store import BlobStore
 
 __all__ = ["RunHost"]
@@ -93,6 +94,10 @@ class RunHost:
         store = BlobStore(folder, quota_bytes, floor_bytes=min(floor_bytes, disk.f_blocks * disk.f_frsize // 20))
         os.chmod(store.directory, stat.S_IRWXU)
         return store
+
+    def libraries(self, folder: Path, limit_bytes: int, floor_bytes: int) -> LibraryCache | None:
+        """Contents of files that runs of the standard universe have read; see :class:`LibraryCache`."""
+        return LibraryCache(folder, limit_bytes, floor_bytes)
 
     @cached_property
     def standard_isolation(self) -> tuple[str, ...]:

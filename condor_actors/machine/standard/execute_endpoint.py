@@ -34,6 +34,7 @@ from condor_actors.machine.standard.channel_socket import (
 )
 from condor_actors.machine.standard.numbered_channel import FarNumbered
 from condor_actors.machine.standard.resumable import ResumableStream
+from condor_actors.machine.standard.run_library import RunLibrary
 from condor_actors.machine.standard.stream import ImageRefused
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList, list_image
@@ -47,7 +48,7 @@ CONTROL = struct.Struct("<IIq")
 """What the runtime's first process says and is answered on its control socket (native/protocol.h)."""
 LABELLED = struct.Struct("<QQ")
 SPARES, MOST_AWAITED = 16, 1000
-BEGAN, FILE, WRITTEN, DROPPED, REFUSED, MEMBER, EXITED = range(1, 8)
+BEGAN, FILE, WRITTEN, DROPPED, REFUSED, MEMBER, EXITED, ROOM, NEW, USED = range(1, 11)
 EIO, EAGAIN = 5, 11
 
 
@@ -86,6 +87,7 @@ class ExecuteEndpoint(ResumableStream):
         exit_said: the program has ended by itself and home knows.
         began: the runtime has said its first words: signals are safe.
         runtime_gone: the first process has closed its channel.
+        library: contents of files that its processes have here; None: none.
     """
 
     def __init__(self, reactor: Any, *, local: bool, accept: Callable[[str, str], Any]) -> None:
@@ -95,6 +97,7 @@ class ExecuteEndpoint(ResumableStream):
         self.exit_said = False
         self.began = False
         self.runtime_gone = False
+        self.library: RunLibrary | None = None
         self._requests: dict[int, RequestFollower] = {}
         self._answers: dict[int, AnswerFollower] = {}
         self._newborn = 0
@@ -253,6 +256,8 @@ class ExecuteEndpoint(ResumableStream):
                 self._awaited[value] = control
             else:
                 control.answer(-EAGAIN)
+        elif what in (ROOM, NEW, USED):
+            self._use_library(control, what, value)
         elif control is not self._control:
             if what == FILE:  # a helper writes its part of the family's checkpoint
                 passed_fd = self._members_file()
@@ -273,6 +278,19 @@ class ExecuteEndpoint(ResumableStream):
             path, self._image_path = self._image_path, ""
             self._run.drop_image(path)
             self._run.image_refused(value)
+
+    def _use_library(self, control: _Control, what: int, value: int) -> None:
+        if what == ROOM:
+            try:
+                if self.library is None:
+                    raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+                control.answer(0, self.library.room())
+            except OSError as error:
+                control.answer(-(error.errno or EIO))
+        elif self.library is not None and what == NEW:
+            self.library.new()
+        elif self.library is not None:
+            self.library.used(value)
 
     def _members_file(self) -> int:
         """One more descriptor of the file that the first process has begun."""
@@ -435,6 +453,8 @@ class ExecuteEndpoint(ResumableStream):
             os.close(self._image_fd)
             self._image_fd = -1
         self._keep_file(-1)
+        if self.library is not None:
+            self.library.close()
         control, self._control = self._control, None
         if control is not None:
             self._helpers.add(control)

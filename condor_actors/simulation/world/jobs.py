@@ -293,6 +293,9 @@ class SimulatedRunHost:
         """No content."""
         return MemoryBlobs()
 
+    def libraries(self, folder: Any, limit_bytes: int, floor_bytes: int) -> None:
+        """None."""
+
     def standard_isolation(self) -> tuple[str, ...]:
         """None."""
         return ()

@@ -22,6 +22,7 @@
 #include "runtime/proc/facts.h"
 #include "park.h"
 #include "runtime/signals/pending.h"
+#include "runtime/remote/library.h"
 #include "runtime/remote/plan.h"
 #include "runtime/process/process.h"
 #include "restart.h"
@@ -206,6 +207,7 @@ void revive(struct revival *r)
     channel_reset();
     read_ahead_reset(false);
     plan_reset();
+    library_forget();
     forget_orders();
     checkpoint_is_wished();
     /* Never a number that a thread was asked for before; odd, where all stand still. */

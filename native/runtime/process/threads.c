@@ -2,6 +2,7 @@
 #include "thread.h"
 
 #include "runtime/remote/control.h"
+#include "runtime/remote/plan.h"
 #include "family.h"
 #include "runtime/kinship/process_files.h"
 #include "runtime/ipc/terminals.h"
@@ -281,6 +282,7 @@ bool end_other_threads(struct thread *self)
 void end_program(struct thread *self, int status)
 {
     struct request request = {.call = OP_EXIT, .arguments = {status}};
+    plan_end();
     give_back(self);
     release_owned(self);
     if (shared_write_all(self))

@@ -10,14 +10,24 @@
 struct lock passed_fd_lock;
 int passed_control GUARDED_BY(passed_fd_lock); /* came as the second descriptor beside the last answer; 0: none did */
 
+void tell_starter_all(struct control said[], size_t count)
+{
+    struct vector part = {said, count * sizeof *said};
+    if (!process.direct)
+        return;
+    while (part.size) {
+        long sent = SYSTEM(__NR_writev, process.control, &part, 1);
+        if (sent < 0 && sent != -EINTR)
+            return;
+        part.base = (uint8_t *)part.base + (sent > 0 ? sent : 0);
+        part.size -= sent > 0 ? (size_t)sent : 0;
+    }
+}
+
 void tell_starter(int what, int64_t value)
 {
     struct control said = {.what = (uint32_t)what, .value = value};
-    struct vector part = {&said, sizeof said};
-    if (!process.direct)
-        return;
-    while (SYSTEM(__NR_writev, process.control, &part, 1) == -EINTR)
-        ;
+    tell_starter_all(&said, 1);
 }
 
 enum { TWO_DESCRIPTORS = 24 /* bytes of a control message */ };

@@ -11,6 +11,8 @@
 #include "read_ahead.h"
 #include "runtime/layout.h"
 #include "invalidation.h"
+#include "control.h"
+#include "library.h"
 #include "remote.h"
 #include "runtime/text.h"
 #include "runtime/process/time.h"
@@ -42,6 +44,7 @@ static struct {
     uint64_t standard; /* of them, those that were open at the beginning and still are */
     struct opened {
         const uint8_t *content; /* NULL: nothing is known */
+        const struct kept *kept; /* it is here, and not in CONTENT */
         size_t have;
         struct stat status;
         bool listing, has_status, here; /* here: opened by this plan */
@@ -65,6 +68,31 @@ void plan_begin(uint32_t taken)
     plan.began_ns = monotonic_ns();
 }
 
+enum { BEFORE_CONTENT = sizeof(struct stat) + LIBRARY_DIGEST };
+
+/* Whether it came with its digest, and is not kept here. */
+static bool is_new(const struct entry *e)
+{
+    return (e->hints & HINT_DIGEST) && e->output_size > BEFORE_CONTENT && !library_find(e->output + sizeof(struct stat));
+}
+
+static void keep_new(void)
+{
+    uint32_t first = 0;
+    while (first < plan.count && !is_new(&plan.entries[first]))
+        first++;
+    if (first == plan.count || !library_is_kept() || !try_lock(&passed_fd_lock))
+        return;
+    bool begun = library_begin_new();
+    for (uint32_t i = first; i < plan.count && begun; i++)
+        if (is_new(&plan.entries[i]))
+            library_add_new(plan.entries[i].output + sizeof(struct stat), plan.entries[i].output + BEFORE_CONTENT,
+                            plan.entries[i].output_size - BEFORE_CONTENT);
+    if (begun)
+        library_end_new();
+    unlock(&passed_fd_lock);
+}
+
 void plan_end(void)
 {
     if (!plan.active)
@@ -75,6 +103,8 @@ void plan_end(void)
         plan.awaited = WAITER_ASKED;
         wait_for_arrival(&plan.awaited);
     }
+    keep_new();
+    library_tell_used();
     SYSTEM(__NR_munmap, plan.memory, MOST_FORESEEN_BYTES);
     plan.memory = NULL;
     memset(plan.open, 0, sizeof plan.open);
@@ -210,6 +240,13 @@ long plan_open(const struct request *request, const char *path, void *status, ui
         o->content += sizeof o->status;
         o->have -= sizeof o->status;
     }
+    if ((e->hints & HINT_DIGEST) && o->has_status && o->have >= LIBRARY_DIGEST) {
+        o->kept = o->have == LIBRARY_DIGEST ? library_find(o->content) : NULL;
+        o->content += LIBRARY_DIGEST;
+        o->have = o->kept ? o->kept->size : o->have - LIBRARY_DIGEST;
+        if (o->kept)
+            library_note_used(o->kept);
+    }
     plan.taken |= 1ul << fd;
     struct request take = {.id = ID_NONE, .call = OP_TAKE,
                            .arguments = {e->head->ticket, fd, request->arguments[2]}};
@@ -234,6 +271,10 @@ long plan_read(int fd, uint8_t *to, size_t size, int64_t offset)
         return NOT_HERE;
     if (left < size)
         size = left;
+    if (o->kept) {
+        long got = library_read(o->kept, to, size, offset);
+        return got == -EFAULT || got >= 0 ? got : NOT_HERE;
+    }
     return copy_user(to, o->content + offset, size) ? -EFAULT : (long)size;
 }
 

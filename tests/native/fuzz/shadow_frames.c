@@ -148,7 +148,7 @@ static void converse(const char *program, const uint8_t *words, size_t size, con
     const char *const arguments[] = {"x", NULL}, *const none[] = {NULL};
     struct shadow_task task = {.program = program, .arguments = arguments, .environment = none, .image = "image",
                                .standard = {standard, standard, standard}, .journal = mode->journal,
-                               .directory = mode->confined ? below : NULL,
+                               .directory = mode->confined ? below : NULL, .libraries = "/lib:/",
                                .job_root = mode->confined ? below : NULL};
     int pair[2];
     fchmod(root, 0777); /* where it is ours, a frame may have closed it */
@@ -159,7 +159,7 @@ static void converse(const char *program, const uint8_t *words, size_t size, con
     if (session < 0)
         give_up("the shadow opens no session", -session);
     struct request *head = (void *)(uintptr_t)words;
-    head->arguments[1] = mode->foresees;
+    head->arguments[1] = head->arguments[2] = mode->foresees;
     struct talk talks[2] = {{pair[1], words, size}, {-1, words, size}};
     for (bool over = false; !over;) {
         struct pollfd wait[3] = {{shadow_event_descriptor(), POLLIN, 0}};
@@ -183,7 +183,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct {
         struct request head;
         struct hello hello;
-    } greeting = {{sizeof(struct hello), 0, OP_HELLO, {1 << 20}}, {PROTOCOL_VERSION, HELLO_FRESH, 4242, 0}};
+        uint32_t kept[4];
+    } greeting = {{sizeof(struct hello) + 16, 0, OP_HELLO, {1 << 20}}, {PROTOCOL_VERSION, HELLO_FRESH, 4242, 0}, {3, 1, 2, 1}};
     static unsigned runs;
     char program[32];
     uint8_t *words = malloc(sizeof greeting + size);
