@@ -16,38 +16,45 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-struct file {
-    dev_t device;
-    uint64_t inode;
-    int64_t blocks;
-};
-
 struct found {
     uid_t uid;
     const dev_t *devices;
-    struct file *files;
-    size_t count, room, looked;
+    struct counted files;
+    size_t looked;
 };
 
 static int in_order(const void *left, const void *right)
 {
-    const struct file *a = left, *b = right;
+    const struct counted_file *a = left, *b = right;
     if (a->device != b->device)
         return a->device < b->device ? -1 : 1;
     return (a->inode > b->inode) - (a->inode < b->inode);
 }
 
-static void add_file(struct found *found, const struct file *file)
+void count_file(struct counted *counted, dev_t device, uint64_t inode, int64_t blocks)
 {
-    if (found->count == found->room) {
-        size_t room = found->room ? 2 * found->room : 64;
-        struct file *files = realloc(found->files, room * sizeof *files);
+    if (counted->count == counted->room) {
+        size_t room = counted->room ? 2 * counted->room : 64;
+        struct counted_file *files = realloc(counted->files, room * sizeof *files);
         if (!files)
             return;
-        found->files = files;
-        found->room = room;
+        counted->files = files;
+        counted->room = room;
     }
-    found->files[found->count++] = *file;
+    counted->files[counted->count++] = (struct counted_file){device, inode, blocks};
+}
+
+/* Of each once.  The table is given up. */
+int64_t sum_counted(struct counted *counted)
+{
+    int64_t blocks = 0;
+    if (counted->count)
+        qsort(counted->files, counted->count, sizeof *counted->files, in_order);
+    for (size_t i = 0; i < counted->count; i++)
+        if (i == 0 || in_order(&counted->files[i - 1], &counted->files[i]) != 0)
+            blocks += counted->files[i].blocks;
+    free(counted->files);
+    return blocks;
 }
 
 /* One entry of a /proc/PID/fd. */
@@ -59,10 +66,10 @@ static void look_at(struct found *found, int list, const char *name)
         return;
     const unsigned wanted = STATX_TYPE | STATX_NLINK | STATX_UID | STATX_INO | STATX_BLOCKS;
     if (statx(held, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, wanted, &facts) == 0) {
-        struct file file = {makedev(facts.stx_dev_major, facts.stx_dev_minor), facts.stx_ino, (int64_t)facts.stx_blocks};
-        bool here = file.device == found->devices[0] || file.device == found->devices[1];
+        dev_t device = makedev(facts.stx_dev_major, facts.stx_dev_minor);
+        bool here = device == found->devices[0] || device == found->devices[1];
         if (here && S_ISREG(facts.stx_mode) && facts.stx_nlink == 0 && facts.stx_uid == found->uid)
-            add_file(found, &file);
+            count_file(&found->files, device, facts.stx_ino, (int64_t)facts.stx_blocks);
     }
     close(held);
 }
@@ -92,12 +99,5 @@ int64_t deleted_blocks(const char *pids, uid_t uid, const dev_t devices[2])
             break;
         look_into(&found, pid);
     }
-    int64_t blocks = 0;
-    if (found.count)
-        qsort(found.files, found.count, sizeof *found.files, in_order);
-    for (size_t i = 0; i < found.count; i++)
-        if (i == 0 || in_order(&found.files[i - 1], &found.files[i]) != 0)
-            blocks += found.files[i].blocks;
-    free(found.files);
-    return blocks;
+    return sum_counted(&found.files);
 }

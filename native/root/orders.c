@@ -304,6 +304,8 @@ void walk_tree(struct request *request)
         ready = become_pool_to_give(policy);
     else if (order->kind == TAKE)
         ready = become_account_with(policy, order->uid, 0, chown_right, false, &stage);
+    else if (order->kind == MEASURE)
+        ready = become_account_with(policy, order->uid, 0, measure_right, false, &stage);
     else
         ready = become_account(policy, order->uid, &stage);
     if (!ready)
@@ -314,7 +316,7 @@ void walk_tree(struct request *request)
                     ? remove_entry(request->descriptors[0], order->text)
                 : order->kind == MEASURE
                     ? measure(request->descriptors[0], order->uid, order->text, &size)
-                    : walk(request->descriptors[0], order->kind, from, to, group, &size);
+                    : walk(request->descriptors[0], order->kind, from, to, group);
     done(request, error, size, error ? "not everything in it" : "", -1);
 }
 

@@ -29,6 +29,8 @@
  * drops them before it becomes the job.  None of them opens a file or signals a process of another user. */
 const uint64_t launch_rights = RIGHT(SYS_ADMIN) | RIGHT(SYS_CHROOT) | RIGHT(NET_ADMIN) | RIGHT(SETPCAP);
 const uint64_t chown_right = RIGHT(CHOWN);
+/* What measures a tree reads the folders that the account has closed to itself, and changes nothing. */
+const uint64_t measure_right = RIGHT(DAC_READ_SEARCH);
 /* A program that begins as a user has these for its first moments, and nothing to do with them: the kernel lets no process
  * trace one, or look into its memory, that has rights which it has not itself.  So the user's other processes cannot,
  * until the program has made itself untraceable and given them up.  (Containers have the second where they lack the
@@ -45,6 +47,11 @@ static bool set_rights(uint64_t permitted, uint64_t effective, uint64_t inherita
         data[i].inheritable = (uint32_t)(inheritable >> 32 * i);
     }
     return syscall(SYS_capset, &head, data) == 0;
+}
+
+bool drop_rights(void)
+{
+    return set_rights(0, 0, 0);
 }
 
 static uint64_t permitted_rights(void)
@@ -115,7 +122,7 @@ static uint64_t rights_of(const struct policy *policy)
         [GIVE] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(CHOWN) | RIGHT(KILL),
         [TAKE] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(CHOWN) | RIGHT(KILL),
         [REMOVE] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(KILL),
-        [MEASURE] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(KILL),
+        [MEASURE] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(KILL) | RIGHT(DAC_READ_SEARCH),
         [PROGRAM] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(WAKE_ALARM) | RIGHT(NET_BIND_SERVICE),
         [WATCH] = RIGHT(DAC_READ_SEARCH),
     };

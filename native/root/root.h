@@ -126,7 +126,8 @@ bool become_account(const struct policy *policy, uid_t uid, const char **stage);
 bool become_account_with(const struct policy *policy, uid_t uid, gid_t group, uint64_t rights, bool for_exec,
                          const char **stage);
 bool become_pool_to_give(const struct policy *policy);
-extern const uint64_t launch_rights, chown_right, guard_rights;
+extern const uint64_t launch_rights, chown_right, guard_rights, measure_right;
+bool drop_rights(void);
 
 /* orders.c: what the processes do that are forked for one order each. */
 struct request {
@@ -152,11 +153,29 @@ int signal_process(const struct request *request, const char **reason);
 int watch_device(const struct request *request, int64_t *number, const char **reason);
 
 /* tree.c */
-int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *kib);
+int open_near(int folder, const char *name, int flags);
+int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group);
 int measure(int top, uid_t uid, const char *pids, int64_t *kib);
 int remove_entry(int folder, const char *name);
 
+/* measure.c */
+int64_t tree_blocks(int top, dev_t *files);
+
 /* deleted.c */
+struct counted_file {
+    dev_t device;
+    uint64_t inode;
+    int64_t blocks;
+};
+
+/* Files that may be met several times. */
+struct counted {
+    struct counted_file *files;
+    size_t count, room;
+};
+
+void count_file(struct counted *counted, dev_t device, uint64_t inode, int64_t blocks);
+int64_t sum_counted(struct counted *counted);
 int64_t deleted_blocks(const char *pids, uid_t uid, const dev_t devices[2]);
 
 #endif

@@ -19,8 +19,6 @@ struct walk {
     enum kind kind;
     uid_t from, to;
     gid_t group;
-    int64_t blocks;
-    dev_t files; /* the device of a file in it: below layers another one than the folders' */
     unsigned moved;
 };
 
@@ -61,18 +59,18 @@ static int change_owner(const struct walk *walk, int thing, const struct stat *f
 
 /* Something in an open folder that lies on the same mount; EXDEV otherwise.  Device numbers do not tell: below one mount
  * of layers (overlay) the files may have others than the folders, and a mount within one file system has the same. */
-static int open_near(int folder, const char *name, int flags)
+int open_near(int folder, const char *name, int flags)
 {
     struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_NO_XDEV | RESOLVE_BENEATH};
     return (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
 }
 
-/* A folder in an open one, with all rights of its owner unless it is only looked at. */
-static int open_below(enum kind kind, int folder, const char *name)
+/* A folder in an open one, with all rights of its owner. */
+static int open_below(int folder, const char *name)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
     int below = open_near(folder, name, flags);
-    if (below < 0 && errno == EACCES && kind != MEASURE) {
+    if (below < 0 && errno == EACCES) {
         int reached = open_near(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
         char link[64];
         snprintf(link, sizeof link, "/proc/self/fd/%d", reached);
@@ -86,11 +84,11 @@ static int open_below(enum kind kind, int folder, const char *name)
 
 static int enter(struct walk *walk, int folder, const char *name, int depth)
 {
-    int below = open_below(walk->kind, folder, name);
+    int below = open_below(folder, name);
     if (below < 0)
         return errno;
     struct stat facts;
-    if (fstat(below, &facts) == 0 && (facts.st_mode & 0700) != 0700 && walk->kind != MEASURE)
+    if (fstat(below, &facts) == 0 && (facts.st_mode & 0700) != 0700)
         (void)!fchmod(below, (facts.st_mode & 07777) | 0700);
     return inside(walk, below, depth + 1);
 }
@@ -106,9 +104,6 @@ static int one(struct walk *walk, int folder, const char *name, int depth)
         close(thing);
         return error;
     }
-    walk->blocks += facts.st_blocks;
-    if (S_ISREG(facts.st_mode))
-        walk->files = facts.st_dev;
     if (S_ISDIR(facts.st_mode)) {
         if (walk->kind == REMOVE && unlinkat(folder, name, AT_REMOVEDIR) == 0) {
             close(thing);
@@ -144,8 +139,7 @@ static int walk_all(struct walk *walk)
     struct stat facts;
     if (fstat(top, &facts) < 0 || !S_ISDIR(facts.st_mode))
         return ENOTDIR;
-    walk->files = facts.st_dev;
-    if (kind != MEASURE && (facts.st_mode & 0700) != 0700)
+    if ((facts.st_mode & 0700) != 0700)
         (void)!fchmod(top, (facts.st_mode & 07777) | 0700);
     int error;
     unsigned moved;
@@ -163,37 +157,39 @@ static int walk_all(struct walk *walk)
     return error;
 }
 
-int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *kib)
+int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group)
 {
     struct walk walk = {.top = top, .kind = kind, .from = from, .to = to, .group = group};
-    int error = walk_all(&walk);
-    *kib = walk.blocks / 2;
-    return error;
+    return walk_all(&walk);
 }
 
-/* What is in it, and what those of the account's processes have deleted and keep open that PIDS names. */
+/* What is in it, and what those of the account's processes have deleted and keep open that PIDS names: these are looked
+ * into without any right. */
 int measure(int top, uid_t uid, const char *pids, int64_t *kib)
 {
-    struct walk walk = {.top = top, .kind = MEASURE, .from = uid, .to = uid};
-    int error = walk_all(&walk);
     struct stat facts;
-    if (*pids && fstat(top, &facts) == 0)
-        walk.blocks += deleted_blocks(pids, uid, (const dev_t[]){facts.st_dev, walk.files});
-    *kib = walk.blocks / 2;
-    return error;
+    if (fstat(top, &facts) < 0 || !S_ISDIR(facts.st_mode))
+        return ENOTDIR;
+    dev_t files = facts.st_dev;
+    int64_t blocks = tree_blocks(top, &files);
+    if (!drop_rights())
+        return errno;
+    if (*pids)
+        blocks += deleted_blocks(pids, uid, (const dev_t[]){facts.st_dev, files});
+    *kib = blocks / 2;
+    return 0;
 }
 
 /* Removes one entry of an open folder, a tree or a file. */
 int remove_entry(int folder, const char *name)
 {
-    int64_t blocks = 0;
     if (strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return EINVAL;
-    int below = open_below(REMOVE, folder, name), error = 0;
+    int below = open_below(folder, name), error = 0;
     if (below < 0 && errno == EXDEV)
         return EXDEV;
     if (below >= 0) {
-        error = walk(below, REMOVE, 0, 0, 0, &blocks);
+        error = walk(below, REMOVE, 0, 0, 0);
         close(below);
         if (!error && unlinkat(folder, name, AT_REMOVEDIR) < 0)
             error = errno;

@@ -274,7 +274,26 @@ ROWS = (
     boolean(
         "STARTD_ENFORCE_DISK_LIMITS",
         False,
-        "Whether a job that uses more disk than it asked for is held.",
+        "Whether a job that uses more disk than it asked for (the Disk of its slot) is held; JOB_DISK_LIMIT does not"
+        " count then.",
+        read_by=STARTER,
+    ),
+    expression(
+        "JOB_DISK_LIMIT",
+        "max({Disk, TotalDisk * Cpus / TotalCpus})",
+        "How much disk (KiB) a job may use in its scratch directory before it is held, over the ad of its slot: by"
+        " default what the slot has, or its processors' share of the machine's disk where that is more. 0: any amount."
+        " For claims that begin later.",
+        read_by=STARTER,
+    ),
+    integer(
+        "JOB_DISK_LEAVES",
+        1024,
+        "How much of the disk below EXECUTE jobs leave free for others; at most a twentieth of the disk. When less is"
+        " left, the job that has taken most beyond its slot's Disk has to make room: it is held if that is as much as"
+        " is to stay free, and tried again later otherwise. For claims that begin later.",
+        low=0,
+        unit="MiB",
         read_by=STARTER,
     ),
     integer(

@@ -31,6 +31,7 @@ from condor_actors.cores.starter.run_events import (
     TreeGone,
     WishChanged,
 )
+from condor_actors.cores.starter.run_usage import usage, usage_limit
 from condor_actors.cores.state_table import EventKey, ignore, total_table
 from condor_actors.messages.run import (
     CheckpointKept,
@@ -125,7 +126,7 @@ _ROWS: dict[EventKey, Sequence[Step | ignore]] = {
         steps.reattach_preparing, steps.reattach, steps.reattach, steps.reattach_running, steps.reattach,
         steps.reattach, steps.reattach, steps.reattach_saving, steps.reattach_ended, _gone,
     ),
-    Measured: (_unbegun, _unbegun, _unbegun, steps.usage_limit, steps.usage, steps.usage, _over, _over, _ended, _gone),
+    Measured: (_unbegun, _unbegun, _unbegun, usage_limit, usage, usage, _over, _over, _ended, _gone),
 }
 
 TABLE: dict[tuple[StarterState, EventKey], Step | ignore] = total_table(

@@ -214,7 +214,8 @@ class Gathered:
 
 @attrs.frozen
 class Measured:
-    """What the run uses now; ``limit``: a sentence, when that is too much."""
+    """What the run uses now; ``limit``: a sentence, when that is too much; ``limit_subcode`` 0: it is no fault of the
+    job, which is tried again."""
 
     usage: Usage
     limit: str = ""

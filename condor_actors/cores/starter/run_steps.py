@@ -19,7 +19,6 @@ from condor_actors.cores.starter.run_events import (
     HasToGo,
     KillTree,
     LinkLost,
-    Measured,
     OwnerContinues,
     OwnerSuspends,
     Prepare,
@@ -50,7 +49,6 @@ from condor_actors.messages.run import (
     ReattachRun,
     RunBegan,
     RunCheckpointed,
-    RunProgress,
     StopRun,
     SuspendRun,
 )
@@ -481,20 +479,3 @@ def reattach_ended(run: JobRun, event: ReattachRun) -> None:
     """Say again how it ended."""
     reattach(run, event)
     run.out += [CancelTimer("keep"), Tell(run.exited, lasting=True)]
-
-
-def usage(run: JobRun, event: Measured) -> None:
-    """Tell what it uses."""
-    run.usage = event.usage
-    run.out.append(Tell(RunProgress(run_id=run.run_id, usage=event.usage, streams=event.streams,
-                                    image_digest=run.image_digest, ports=run.ports)))
-
-
-def usage_limit(run: JobRun, event: Measured) -> None:
-    """Tell what it uses; too much ends it."""
-    if not event.limit:
-        usage(run, event)
-        return
-    run.usage = event.usage
-    run.hold, run.cause, run.reason = (HoldCode.JOB_OUT_OF_RESOURCES, event.limit_subcode), "hold", event.limit
-    run.kill()

@@ -27,6 +27,7 @@ from condor_actors.cores.devices.slot_devices import SlotDevices, devices_of
 from condor_actors.cores.rights import is_fetched, is_shadow_of
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.disk_bound import DiskBound, bound_of
 from condor_actors.cores.starter.run_spec import BadJob, job_of_claim, read_spec
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.daemons.starter.standard_starter import StandardStarter
@@ -75,7 +76,7 @@ class ActiveClaim:
 
     Attributes:
         claim_id, secret, slot_name, owner, hosts, submitter, checkpoint_key: as in OpenClaim.
-        slot_ad: text, for the job; cpus, memory_mib, disk_kib: what the job may use.
+        slot_ad: text, for the job; cpus, memory_mib, disk: what the job may use.
         assigned: devices by resource; devices: what their runs are told of them, and which files are theirs.
         cgroup: the processes of its runs.
         run_id: the run that is active on it; empty: none.
@@ -94,7 +95,7 @@ class ActiveClaim:
     slot_ad: bytes
     cpus: int
     memory_mib: int
-    disk_kib: int
+    disk: DiskBound
     assigned: tuple[tuple[str, str], ...]
     checkpoint_key: bytes
     devices: SlotDevices = SlotDevices()  # noqa: RUF009 - it is frozen
@@ -256,7 +257,8 @@ class StarterHost(Actor):
                     claim_id=message.claim_id, secret=message.secret, slot_name=message.slot_name,
                     owner=message.owner, hosts=message.hosts or self.edges.own_hosts(), submitter=message.submitter,
                     slot_ad=message.slot_ad, cpus=ad.get_int("Cpus", 1),
-                    memory_mib=ad.get_int("Memory", 0), disk_kib=ad.get_int("Disk", 0), assigned=message.assigned,
+                    memory_mib=ad.get_int("Memory", 0),
+                    disk=bound_of(self.edges.settings.disk, ad, message.slot_name), assigned=message.assigned,
                     checkpoint_key=message.checkpoint_key, devices=devices_of(ad, message.assigned))
                 claim.cgroup = self._make_group(claim)
                 self.edges.expect(message.owner)

@@ -1,4 +1,4 @@
-"""Holds a run to the memory and disk that it asked for, where nobody else does.
+"""Holds a run to its memory and disk, where nobody else does.
 
 Theory: a control group's limit of memory is the kernel's affair.  Without one the processes are looked at again and
 again, which a burst of allocation may outrun: so the log says which of the two is in force.  Disk is the affair of
@@ -16,6 +16,7 @@ import attrs
 from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.disk_bound import floor_kib
 from condor_actors.daemons.starter.hooks.job_wrapper import failure_in, wrapper_of
 from condor_actors.messages.codes import HoldSubCode
 from condor_actors.messages.run import Usage
@@ -53,12 +54,13 @@ class LimitWatch:
         self._wrapper_looked = False
         if self._watches:
             starter.context.set_timer("watch", WATCH_S)
-        if starter.sandbox is not None and not starter.edges.settings.enforce_disk:
-            starter.edges.disk.begin_unlimited(starter.run_id, claim.disk_kib)
+        if starter.sandbox is not None and not claim.disk.watched:
+            starter.edges.disk.begin_unlimited(starter.run_id, claim.disk.own_kib)
         elif starter.sandbox is not None:
             starter.edges.disk.begin(
-                starter.run_id, claim.disk_kib, starter.sandbox, pids=starter.pids,
-                used=starter.context.as_turn(self._uses), stands=starter.context.as_turn(self._stand))
+                starter.run_id, claim.disk, starter.sandbox, pids=starter.pids,
+                used=starter.context.as_turn(self._uses), stands=starter.context.as_turn(self._stand),
+                makes_room=starter.context.as_turn(self._make_room))
         if claim.limits_told:
             return
         claim.limits_told = True
@@ -69,7 +71,7 @@ class LimitWatch:
             "shut in by {parts}", slot=claim.slot_name, memory=claim.memory_mib, how=self.memory_in_force,
             processes=settings.run.max_processes or "any number",
             who="control group" if counted else "limit of the account",
-            disk=f"{claim.disk_kib >> 10} MB" if settings.enforce_disk else "as it is",
+            disk=claim.disk,
             parts=", ".join(settings.confine) or "nothing")
 
     def look(self) -> None:
@@ -87,10 +89,16 @@ class LimitWatch:
 
     def of_disk(self, usage: Usage) -> str:
         """A sentence when the run uses more disk than it may; empty: it does not."""
-        limit_kib = self._starter.claim.disk_kib
-        if not self._starter.edges.settings.enforce_disk or usage.disk_kib <= limit_kib:
-            return ""
-        return jr.too_much("disk", usage.disk_kib, limit_kib, "RequestDisk", self._starter.claim.slot_name)
+        return self._starter.claim.disk.exceeded(usage.disk_kib)
+
+    def _make_room(self, used_kib: int, floor_kib: int) -> None:
+        """The disk is nearly full, and this run has taken most of it."""
+        starter = self._starter
+        if starter.core.state in jr.ALIVE:
+            usage = attrs.evolve(starter.usage(), disk_kib=used_kib)
+            text, to_blame = starter.claim.disk.takes_room(used_kib, floor_kib)
+            starter.context.log.warn("run {run}: {why}", run=starter.run_id, why=text)
+            starter.decide(jr.Measured(usage, text, HoldSubCode.DISK_EXCEEDED if to_blame else 0))
 
     def _uses(self, disk_kib: int) -> None:
         """The scratch directory was looked through."""
@@ -125,9 +133,9 @@ class LimitWatch:
             self._clears = True
             sandbox, host, path = starter.sandbox, starter.edges.host, starter.edges.root.path
 
-            def disk() -> tuple[int, int]:
-                free_kib, _ = host.disk_room(path)
-                return free_kib, sandbox.size_kib() if free_kib < FULL_KIB else 0
+            def disk() -> tuple[int, int, int]:
+                free_kib, total_kib = host.disk_room(path)
+                return free_kib, total_kib, sandbox.size_kib() if free_kib < FULL_KIB else 0
 
             starter.context.defer_to_turn(starter.held.in_thread(disk), lambda found: self._disk_at_end(ended, found))
 
@@ -145,20 +153,21 @@ class LimitWatch:
             self.cleared(ended)
 
     def _disk_at_end(self, ended: Ended | None, found: Any) -> None:
-        starter, limit_kib = self._starter, self._starter.claim.disk_kib
+        starter, bound = self._starter, self._starter.claim.disk
         self._clears = False
         if starter.core.state is not jr.StarterState.CLEARING:
             return
-        free_kib, used_kib = (FULL_KIB, 0) if isinstance(found, Failure) else found
+        free_kib, total_kib, used_kib = (FULL_KIB, 0, 0) if isinstance(found, Failure) else found
         if free_kib >= FULL_KIB:
             self._tree_gone(ended)
-        elif used_kib > limit_kib:
-            over = jr.too_much("disk", used_kib, limit_kib, "RequestDisk", starter.claim.slot_name)
-            self._tree_gone(ended, over_disk=over if starter.edges.settings.enforce_disk else "", disk_kib=used_kib)
+        elif used_kib > bound.own_kib:
+            over = jr.too_much("disk", used_kib, bound.own_kib, "RequestDisk", starter.claim.slot_name)
+            to_blame = bound.is_to_blame(used_kib, floor_kib(bound.leaves_kib, total_kib))
+            self._tree_gone(ended, over_disk=over if to_blame else "", disk_kib=used_kib)
         else:
             self._tree_gone(ended, no_room=(
                 f"The disk of {starter.claim.slot_name} is full, and others have filled it: the job, which failed "
-                f"there, used {-(-used_kib // 1024):,} MB of {limit_kib >> 10:,} MB that were its own."))
+                f"there, used {-(-used_kib // 1024):,} MB of {bound.own_kib >> 10:,} MB that were its own."))
 
     def _tree_gone(self, ended: Ended | None, *, no_room: str = "", over_disk: str = "", disk_kib: int = 0) -> None:
         starter, processes = self._starter, self._starter.processes

@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 from condor_actors.actors.workers import InWorker, at_once
 from condor_actors.classads import Expr
 from condor_actors.config.settings import setting
+from condor_actors.cores.starter.disk_bound import DiskSettings
 from condor_actors.cores.starter.hooks import HookSettings
 from condor_actors.cores.starter.run_account import DomainTrust
 from condor_actors.cores.starter.run_spec import BadJob, RunSettings, RunSpec
@@ -112,7 +113,7 @@ class StarterSettings:
         run: of every run.
         memory_policy: CGROUP_MEMORY_LIMIT_POLICY.
         allow_owner: whether jobs may run as their owners (STARTER_ALLOW_RUNAS_OWNER); trust: of which domain.
-        enforce_disk: whether a run may use no more disk than it asked for.
+        disk: how much disk runs may use.
         private_folders, private_memory: what is a run's alone.
         confine: the parts of JOB_CONFINEMENT that are in force; read_only: JOB_READ_ONLY.
         namespaces: whether jobs may have any.
@@ -128,7 +129,7 @@ class StarterSettings:
     hide_devices: bool
     allow_owner: bool = False
     trust: DomainTrust = attrs.field(factory=DomainTrust)
-    enforce_disk: bool = False
+    disk: DiskSettings = attrs.field(factory=DiskSettings)
     private_folders: tuple[str, ...] = ()
     private_memory: bool = False
     confine: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from condor_actors.addresses import split_address
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.starter.chirp_session import ChirpSettings
+from condor_actors.cores.starter.disk_bound import DiskSettings
 from condor_actors.cores.starter.run_account import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings
 from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
@@ -107,7 +108,9 @@ class StarterHostDaemon:
             allow_owner=config.boolean("STARTER_ALLOW_RUNAS_OWNER"), trust=DomainTrust(
                 config.needed_text("UID_DOMAIN"), config.boolean("TRUST_UID_DOMAIN"),
                 config.boolean("TRUST_LOCAL_UID_DOMAIN")),
-            enforce_disk=config.boolean("STARTD_ENFORCE_DISK_LIMITS"),
+            disk=DiskSettings(
+                enforce=config.boolean("STARTD_ENFORCE_DISK_LIMITS"), limit=config.expression("JOB_DISK_LIMIT"),
+                leaves_kib=config.integer("JOB_DISK_LEAVES") << 10),
             private_folders=tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH")),
             private_memory=config.boolean("MOUNT_PRIVATE_DEV_SHM"), confine=self._confinement(config),
             read_only=tuple(config.list_of("JOB_READ_ONLY")), hidden=folders_of_pool(config),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.disk_bound import floor_kib
 from condor_actors.daemons.starter.own_program import ProgramEnd, run_own_program, sentence
 from condor_actors.machine.run import url_fetch
 from condor_actors.machine.run.url_fetch import FetchOrder
@@ -74,11 +75,12 @@ class UrlInputs:
                                                "fsize": str(self._room_bytes(target))})
 
     def _room_bytes(self, target: int) -> int:
-        """What the run asked for, where that is enforced, and never more than the disk has."""
+        """What the run may use, and never more than the disk has to give."""
         disk = os.fstatvfs(target)
-        free = disk.f_bavail * disk.f_frsize
-        settings, claim = self._starter.edges.settings, self._starter.claim
-        return min(free, claim.disk_kib * 1024) if settings.enforce_disk else free
+        bound = self._starter.claim.disk
+        floor = floor_kib(bound.leaves_kib, disk.f_blocks * disk.f_frsize >> 10)
+        free = max(0, disk.f_bavail * disk.f_frsize - (floor << 10))
+        return min(free, bound.limit_kib << 10) if bound.limit_kib else free
 
     def _over(self, reason: str) -> None:
         if reason:

@@ -72,11 +72,14 @@ class RunHost:
     def disk_room(self, path: str) -> tuple[int, int]:
         """How many KiB users may still write to the file system of ``path``, and its size; blocks.
 
+        Where it has room for a smaller part of its files than of its KiB, that part counts.
+
         Raises:
             OSError: it does not say.
         """
         facts = os.statvfs(path)
-        return facts.f_bavail * facts.f_frsize >> 10, facts.f_blocks * facts.f_frsize >> 10
+        free_kib, total_kib = facts.f_bavail * facts.f_frsize >> 10, facts.f_blocks * facts.f_frsize >> 10
+        return min(free_kib, total_kib * facts.f_favail // facts.f_files) if facts.f_files else free_kib, total_kib
 
     def blobs(self, folder: Path, quota_bytes: int, floor_bytes: int) -> BlobStore:
         """The content that runs have fetched.

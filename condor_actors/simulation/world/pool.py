@@ -141,6 +141,7 @@ class Pool:
                 "DETECTED_CPUS": str(spec.cpus), "DETECTED_MEMORY": str(spec.memory_mib),
                 **OPERATING_SYSTEM, "DETECTED_CPUS_LIMIT": str(spec.cpus), "DISK": str(spec.disk_kib),
                 **{name.upper(): machine.folder(name) for name in ("run", "spool", "execute", "log")},
+                "JOB_DISK_LIMIT": "0", "JOB_DISK_LEAVES": "0",  # looks at disks would be most of a quiet month's events
                 **self.scenario.config, **spec.config,
             }
             subsystem = SUBSYSTEM.get(kind, kind.upper())

@@ -52,3 +52,10 @@ def test_disk_beyond_the_limit_holds() -> None:
     assert jr.KillTree() in bench.tell(jr.Measured(Usage(disk_kib=9), "too much", 104))
     exited = bench.ended(-1, 9)
     assert (exited.cause, exited.reason, exited.hold_subcode) == ("hold", "too much", 104)
+
+
+def test_a_run_that_makes_room_is_tried_again() -> None:
+    bench = Bench().running()
+    assert jr.KillTree() in bench.tell(jr.Measured(Usage(disk_kib=9), "the disk is nearly full", 0))
+    exited = bench.ended(-1, 9)
+    assert (exited.cause, exited.reason, exited.hold_code) == ("evicted", "the disk is nearly full", 0)
