@@ -6,6 +6,7 @@ then, the name is not: it belongs to the folder, which has to be synced as well 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -17,15 +18,32 @@ from pathlib import Path
 
 TYPE_CHECKING = False  # typing is not loaded
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import BinaryIO
 
-__all__ = ["append_whole", "fresh_name", "open_beside", "sync_file_systems", "sync_folder", "write_at", "write_whole"]
+__all__ = ["append_whole", "fresh_name", "naming", "open_beside", "sync_file_systems", "sync_folder", "write_at",
+           "write_whole"]
 
 NOT_TO_BE_SYNCED = (errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP)
 """A folder that may not be read, or whose file system knows no such sync: the kernel writes it in its own time."""
 
 MOST_AT_ONCE = 1000
 """Writers of one place at the same time."""
+
+
+@contextlib.contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of writing to an open file, which do not say which file that is, say that it is this one.
+
+    Raises:
+        OSError: as the block, with a name.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = os.fspath(path)
+        raise
 
 
 def open_beside(target: str, tag: str) -> tuple[BinaryIO, str]:
@@ -158,8 +176,13 @@ def write_at(file: int, data: bytes, offset: int) -> None:
         view, offset = view[written:], offset + written
 
 
-def append_whole(file: int, data: bytes) -> None:
-    """Append to a file and sync; where that fails, the file is as long as before, so that no half line is left.
+def append_whole(file: int, data: bytes, *, sync: bool = True) -> None:
+    """Append to a file, and sync; where that fails, the file is as long as before, so that no half line is left.
+
+    Args:
+        file: its descriptor.
+        data: what to add.
+        sync: whether to wait for the disk.
 
     Raises:
         OSError: nothing was appended.
@@ -169,7 +192,8 @@ def append_whole(file: int, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(file, view):]
-        os.fdatasync(file)
+        if sync:
+            os.fdatasync(file)
     except OSError:
         os.ftruncate(file, size)
         raise

@@ -216,13 +216,18 @@ class SayHello:
 @message
 @attrs.frozen(kw_only=True)
 class NoticesWritten:
-    """Shadow host to schedd: these notices are in the logs and synced (or their logs cannot be written)."""
+    """Shadow host to schedd: these notices are in the logs and synced (or their logs cannot be written).
+
+    Attributes:
+        waiting: their logs have no room: they are not to be forgotten, but nobody need wait for them.
+    """
 
     KIND: ClassVar[str] = "condor.shadow_host.NoticesWritten"
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "CLIENT"
 
     notice_ids: tuple[str, ...]
+    waiting: bool = False
 
 
 @message

@@ -12,11 +12,14 @@ lock is waited for :data:`LOCK_PATIENCE_S`, a worker for its deadline; then thos
 go, and what a stuck worker was writing is not written a second time before it comes back.
 
 A job whose log cannot be opened when a run begins is held (:meth:`UserLogs.problem`).  One that cannot be written later
-must not stop the job: it is reported, and what could not be written is tried again with the next event of any job.
+must not stop the job: it is reported, and what could not be written is tried again with the next event of any job, and
+later and later without one: the last event of a job is what others wait for.  What keeps the events meanwhile asks
+:meth:`UserLogs.when_kept`, and is not told before there was room for them.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -49,8 +52,13 @@ BLOCK_BYTES = 262_144
 MARGIN_S = 7200.0
 """How much earlier than an event the lines before it must be, so that it cannot be among them: clocks are set."""
 
-KEPT_BYTES = 262_144
+KEPT_BYTES = 1 << 22
 """How much is kept for a log that cannot be written."""
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+RETRY_S, LONGEST_RETRY_S = 1.0, 30.0
+"""When a log that could not be written is tried again, at first and at last."""
 
 LOCK_PATIENCE_S = 20.0
 """How long events wait for a log that another process has locked."""
@@ -134,9 +142,11 @@ class _Log:
         waiting: what the next group has.
         unwritten: bytes of groups that could not be written.
         said, settled: events that were added, and those that are written or given up.
+        kept: those that are written, or will never be; the others wait for room.
         writing: a worker has it; stuck: and was given up.
         sick: the last group could not be written.
         locked_s: since when its lock has been waited for; None: it is not; resting: until the next try.
+        failures: groups in a row that could not be written; again: when they are tried without a new event.
     """
 
     path: str
@@ -144,11 +154,23 @@ class _Log:
     unwritten: bytes = b""
     said: int = 0
     settled: int = 0
+    kept: int = 0
     writing: bool = False
     stuck: bool = False
     sick: bool = False
     locked_s: float | None = None
     resting: bool = False
+    failures: int = 0
+    again: IDelayedCall | None = None
+
+
+@attrs.frozen(eq=False)
+class _Wish:
+    """To call ``then`` when logs are ``settled`` or ``kept`` up to those numbers of events."""
+
+    logs: list[tuple[_Log, int]]
+    then: Callable[[], None]
+    how_far: str = "settled"
 
 
 class UserLogs:
@@ -172,7 +194,7 @@ class UserLogs:
         self._in_worker = in_worker
         self._logs: dict[str, _Log] = {}
         self._written_s: dict[str, float] = {}
-        self._then: list[tuple[list[tuple[_Log, int]], Callable[[], None]]] = []
+        self._then: list[_Wish] = []
         self._call: IDelayedCall | None = None
         self._next_s = 0.0
 
@@ -204,8 +226,28 @@ class UserLogs:
 
     def when_written(self, paths: Iterable[str], then: Callable[[], None]) -> None:
         """Call ``then`` when everything said so far for these logs is on the disk, or was given up."""
+        self._wish(paths, then, "settled")
+
+    def when_kept(self, paths: Iterable[str], then: Callable[[], None], waits: Callable[[], None]) -> None:
+        """Call ``then`` when everything said so far for these logs is on the disk, or cannot be for another reason
+        than want of room; ``waits`` before that, as soon as it is known that they wait for room."""
+        told = False
+
+        def is_kept() -> None:
+            nonlocal told
+            told = True
+            then()
+
+        def is_tried() -> None:
+            if not told:
+                waits()
+
+        self._wish(paths, is_kept, "kept")
+        self.when_written(paths, is_tried)
+
+    def _wish(self, paths: Iterable[str], then: Callable[[], None], how_far: str) -> None:
         logs = [log for path in paths if (log := self._logs.get(path)) is not None]
-        self._then.append(([(log, log.said) for log in logs], then))
+        self._then.append(_Wish([(log, log.said) for log in logs], then, how_far))
         now_s = self._clock.seconds()
         due_s = max(now_s, self._next_s)
         if self._call is None or self._call.getTime() > due_s:
@@ -223,7 +265,7 @@ class UserLogs:
             self._call.cancel()
         self._call = None
         done: Deferred[None] = Deferred()
-        self._then.append(([(log, log.said) for log in self._logs.values()], lambda: done.callback(None)))
+        self._then.append(_Wish([(log, log.said) for log in self._logs.values()], lambda: done.callback(None)))
         for log in tuple(self._logs.values()):
             self._begin(log)
         self._settled()
@@ -277,7 +319,10 @@ class UserLogs:
     def _conclude(self, error: BaseException | None, log: _Log, group: _Group) -> None:
         log.writing, log.stuck, log.locked_s = False, False, None
         log.settled = max(log.settled, group.said)
+        if log.again is not None and log.again.active():
+            log.again.cancel()
         if error is None:
+            log.kept, log.failures = log.settled, 0
             log.unwritten = b""
             if len(self._written_s) >= LATELY_LOGS:
                 self._written_s.clear()
@@ -295,9 +340,15 @@ class UserLogs:
         log.unwritten = group.data
         if len(log.unwritten) > KEPT_BYTES:
             self._log.error("{count} bytes of events for {path} are lost", count=len(log.unwritten), path=log.path)
-            log.unwritten = b""
+            log.unwritten, log.kept = b"", log.settled
             if not log.waiting:
                 del self._logs[log.path]
+                return
+        if not (isinstance(error, OSError) and error.errno in NO_ROOM):
+            log.kept = log.settled
+        wait_s = min(LONGEST_RETRY_S, RETRY_S * 2.0 ** min(log.failures, 10))
+        log.failures += 1
+        log.again = self._clock.callLater(wait_s, self._begin, log)
 
     def _complain(self, log: _Log, why: str) -> None:
         if not log.sick:
@@ -309,16 +360,16 @@ class UserLogs:
         for log in self._logs.values():
             if log.stuck:
                 self._keep_little(log)
-                log.settled = log.said
+                log.settled = log.kept = log.said
         over: list[Callable[[], None]] = []
         waiting = []
         for each in self._then:
-            for log, said in each[0]:
-                if log.settled < said:
+            for log, said in each.logs:
+                if (log.kept if each.how_far == "kept" else log.settled) < said:
                     waiting.append(each)
                     break
             else:
-                over.append(each[1])
+                over.append(each.then)
         self._then = waiting
         for then in over:
             then()

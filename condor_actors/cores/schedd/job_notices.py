@@ -103,6 +103,7 @@ class JobNotices:
         self._records: Backlog[RecordEvent] = Backlog()
         self._withheld: dict[int, tuple[str, deque[SaveNotice], deque[RecordEvent]]] = {}
         self._confirmed: list[str] = []
+        self._waiting: set[str] = set()
         self._serial = 0
 
     def restore(self, rows: Iterable[SaveNotice]) -> None:
@@ -319,10 +320,16 @@ class JobNotices:
         if rows:
             self._again[owner] = rows
 
+    def known(self, notice_ids: Iterable[str], owner: str) -> tuple[str, ...]:
+        """Those of these notices that are open, and this owner's."""
+        mine = self._open.get(owner, {})
+        return tuple([each for each in dict.fromkeys(notice_ids) if each in mine])
+
     def written(self, notice_ids: Iterable[str], owner: str) -> tuple[str, ...]:
         """An owner's host confirms; returns those of its notices that were open."""
         mine = self._open.get(owner, {})
-        known = tuple([each for each in dict.fromkeys(notice_ids) if each in mine])
+        known = self.known(notice_ids, owner)
+        self._waiting.difference_update(known)
         for each in known:
             del mine[each]
         if known:
@@ -332,6 +339,16 @@ class JobNotices:
                 self._context.timer(("confirmed",), CONFIRMED_S)
             self._confirmed += known
         return known
+
+    def wait(self, notice_ids: tuple[str, ...], owner: str) -> tuple[str, ...]:
+        """The logs of these, which are open, have no room: they stay, and nobody need wait for them."""
+        self._waiting.update(notice_ids)
+        return self.known(notice_ids, owner)
+
+    @property
+    def in_hand(self) -> bool:
+        """Whether anything is due that does not wait for room."""
+        return any(not self._waiting.issuperset(mine) for mine in self._open.values())
 
     def forget_confirmed(self) -> None:
         """What was confirmed goes from the store, with this turn's commit."""

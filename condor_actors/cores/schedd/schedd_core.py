@@ -282,7 +282,7 @@ class ScheddCore:
             self.actions.is_regrouped = False
             self.demand.wish_cycle()
         self.demand.plan()
-        if self._finishing and not self.runs.runs and not self.notices.owners():
+        if self._finishing and not self.runs.runs and not self.notices.in_hand:
             self._finishing = False
             self.notices.forget_confirmed()
             context.out.append(AtRest())
@@ -417,7 +417,9 @@ class ScheddCore:
         self.runs.host_said_hello(message.message, host.owner)
 
     def _written(self, message: NoticesWritten, owner: str) -> None:
-        self.submissions.logged(self.notices.written(message.notice_ids, owner))
+        known = self.notices.known(message.notice_ids, owner)
+        (self.notices.wait if message.waiting else self.notices.written)(known, owner)
+        self.submissions.logged(known)
 
     def _host_event(self, host_id: str, event: HostChecked | TimerFired) -> None:
         owner = self.hosts.lives_or_dies(host_id, event)

@@ -460,8 +460,10 @@ class ShadowHostActor(Actor):
         if known and not by_log:
             self.context.tell(self._edges.schedd, NoticesWritten(notice_ids=tuple(known)))
         for paths, notice_ids in by_log.items():
-            written, known = NoticesWritten(notice_ids=(*known, *notice_ids)), []
-            self._edges.logs.when_written(paths, partial(self.context.tell, self._edges.schedd, written))
+            said, known = (*known, *notice_ids), []
+            tell = partial(self.context.tell, self._edges.schedd)
+            self._edges.logs.when_kept(paths, partial(tell, NoticesWritten(notice_ids=said)),
+                                       partial(tell, NoticesWritten(notice_ids=said, waiting=True)))
 
     def _note(self, notice: Notice, facts: ClassAd) -> None:
         """Write an event, and mail it if its owner wants that."""

@@ -317,9 +317,11 @@ def report(words: Sequence[str]) -> None:
     if "svg" in given:
         from pathlib import Path
 
+        from condor_actors.durable import naming
         from condor_actors.tools.lib.flock_picture import flow_picture
 
-        Path(given["svg"]).write_text(flow_picture(own, flows), encoding="utf-8")
+        with naming(given["svg"]):
+            Path(given["svg"]).write_text(flow_picture(own, flows), encoding="utf-8")
 
 
 def _accounts(config: Config, pool: str) -> list[ClassAd]:

@@ -61,6 +61,7 @@ from condor_actors.tools.dag.job_events import CHANGES, TOLD, date_of, hold_reas
 from condor_actors.tools.dag.log_tail import status_of
 from condor_actors.tools.dag.node_description import folder_of
 from condor_actors.tools.dag.node_macros import wanted_of
+from condor_actors.tools.dag.room import is_no_room
 from condor_actors.tools.dag.run_files import Ending, stamped
 from condor_actors.tools.dag.script_runner import words_of
 from condor_actors.tools.dag.state_log import RECOVERS
@@ -134,6 +135,8 @@ class DagActor(Actor):
             self._ask_provisioner()
         elif message.key == "flush":
             self._flush()
+        elif isinstance(message.key, Ending):
+            self._write_end(message.key)
         else:
             what, node = message.key
             self.tell(SubmitDue(node) if what == "submit" else ScriptDue(node, what))
@@ -463,17 +466,19 @@ class DagActor(Actor):
         ending = attrs.evolve(around.ending, status=effect.status, writes_rescue=effect.rescue)
         # Behind everything that was asked of the schedd before, removals above all.
         self.context.defer_to_turn(around.in_schedd(lambda: None), lambda _: self._write_end(ending))
+        self._notes.append(f"INTERNAL *** DAGMAN_FINISHED {ending.status} ***")
 
     def _write_end(self, ending: Ending) -> None:
-        self._notes.append(f"INTERNAL *** DAGMAN_FINISHED {ending.status} ***")
         self._flush()
         work = self._around.in_files(self._around.files.end, self.core, ending, self.context.now_s())
-        self.context.defer_to_turn(work, lambda result: self._written(result, ending.status))
+        self.context.defer_to_turn(work, lambda result: self._written(result, ending))
 
-    def _written(self, result: Any, status: int) -> None:
+    def _written(self, result: Any, ending: Ending) -> None:
+        if isinstance(result, Failure) and isinstance(result.value, OSError) and is_no_room(result.value):
+            return self.context.set_timer(ending, AGAIN_S)  # what says how far it came is not lost for want of room
         if isinstance(result, Failure):
             self._lines.append(stamped(f"ERROR: {result.getErrorMessage()}", self.context.now_s()))
         elif result:
             self._lines.append(stamped(f"Wrote Rescue DAG to {result}", self.context.now_s()))
         self._flush()
-        self.context.defer_to_turn(self._around.in_files(lambda: None), lambda _: self._around.over(status))
+        self.context.defer_to_turn(self._around.in_files(lambda: None), lambda _: self._around.over(ending.status))

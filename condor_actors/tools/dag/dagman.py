@@ -20,7 +20,6 @@ from the beginning.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -52,7 +51,8 @@ from condor_actors.tools.dag.dag_flags import SHARED, DagOptions, inherited_word
 from condor_actors.tools.dag.journal import Journal, JournalError, digest_of
 from condor_actors.tools.dag.log_recovery import events_of, give_up_lost, recover, whole_bytes
 from condor_actors.tools.dag.retelling import Again, retold
-from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
+from condor_actors.tools.dag.room import is_no_room, locked, sayer, wait_for_room
+from condor_actors.tools.dag.run_files import Ending, RunFiles
 from condor_actors.tools.dag.submitter import SCHEDD_AWAY, Submitter
 from condor_actors.tools.dag.throttles import Throttles
 from condor_actors.tools.lib.command import ToolError, reminder_of, run
@@ -94,11 +94,8 @@ def _answer(given: Sequence[Given]) -> int:
     files = DagFiles(options.primary, len(options.files) > 1, options.texts.get("outfile_dir", ""))
     out = os.environ.get("_CONDOR_DAGMAN_LOG") or files.out
 
-    def say(*texts: str) -> None:
-        with open(open_own(out, os.O_WRONLY | os.O_APPEND), "a", encoding="utf-8", errors="surrogateescape") as file:
-            file.writelines(stamped(text, time.time()) + "\n" for text in texts)
-
-    lock = _locked(options.texts.get("lockfile", files.lock))
+    say = sayer(out)
+    lock = locked(options.texts.get("lockfile", files.lock))
     say("******************************************************")
     say(f"** condor_scheduniv_exec.{_own_cluster()}.0 (CONDOR_DAGMAN) STARTING UP")
     say(f"** {version_line()}")
@@ -118,6 +115,12 @@ def _answer(given: Sequence[Given]) -> int:
         print(f"ERROR: {error}" if not str(error).startswith("ERROR") else error, file=sys.stderr)
     except _ScheddAwayError as error:
         say(f"The schedd does not answer: {error}")
+        status = AGAIN
+    except OSError as error:
+        if not is_no_room(error):
+            raise
+        wait_for_room(os.path.dirname(files.journal) or ".", lambda: told)
+        say(f"There was no room for {error.filename or 'a file of the run'}: the run goes on from its journal")
         status = AGAIN
     finally:
         if status != AGAIN:
@@ -173,26 +176,6 @@ def _own_cluster() -> int:
     """The cluster of the job that this is; 0: it is none."""
     word = os.environ.get("CONDOR_ID", "").partition(".")[0]
     return int(word) if word.isdecimal() else 0
-
-
-def _locked(path: str) -> int:
-    """The lock of the DAG, held until the process ends.
-
-    Raises:
-        ToolError: another process runs the DAG.
-    """
-    try:
-        descriptor = open_own(path, os.O_RDWR)
-    except OSError as error:
-        raise ToolError(f"ERROR: cannot lock {path}: {error.strerror}") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        who = os.read(descriptor, 100).decode(errors="replace").strip()
-        raise ToolError(f"ERROR: another condor_dagman runs this DAG already ({path}: {who})") from None
-    os.truncate(descriptor, 0)
-    os.write(descriptor, f"pid {os.getpid()}\n".encode())
-    return descriptor
 
 
 @attrs.frozen(kw_only=True)
@@ -491,8 +474,9 @@ def _run(made: _Made, files: DagFiles, told: list[int], say: Callable[[str], Non
         tail.stop()
     for pool in pools:
         pool.stop()
+    if status[0] == AGAIN and made.journal.problem is not None:
+        raise made.journal.problem
     return status[0]
-
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import attrs
 from condor_actors.dag.definitions import Dag
 from condor_actors.dag.run_events import RunEvent, event_of
 from condor_actors.dag.run_state import RunSettings
+from condor_actors.durable import append_whole, naming
 from condor_actors.tools.dag.dag_files import is_ours, open_own
 
 __all__ = ["Journal", "JournalError", "digest_of"]
@@ -50,12 +51,14 @@ class Journal:
         offset: how much of the event log has become events.
         rescue: the file that the run began from; empty: none.
         began_s: when it began.
+        problem: why lines could not be added; None: all were.
     """
 
     path: str
     offset: int = 0
     rescue: str = ""
     began_s: float = 0.0
+    problem: OSError | None = None
     _descriptor: int = -1
 
     @classmethod
@@ -124,10 +127,18 @@ class Journal:
             raise JournalError(f"{self.path}: {error}; submit with -force to begin anew") from None
 
     def append(self, lines: Sequence[str]) -> None:
-        """Add lines, with one write."""
+        """Add lines, with one write, or nothing.
+
+        Raises:
+            OSError: nothing was added; names the journal.
+        """
         data = "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
-        while data:
-            data = data[os.write(self._descriptor, data):]
+        try:
+            with naming(self.path):
+                append_whole(self._descriptor, data, sync=False)
+        except OSError as error:
+            self.problem = error
+            raise
 
     def sync(self) -> None:
         """Wait until it is on the disk."""

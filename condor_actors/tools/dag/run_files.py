@@ -16,9 +16,10 @@ from condor_actors.dag.definitions import Dag
 from condor_actors.dag.reports import drawing, metrics, status_file
 from condor_actors.dag.rescue import newest_rescue, rescue_text
 from condor_actors.dag.run_effects import Note
-from condor_actors.durable import open_beside, sync_folder
+from condor_actors.durable import naming, open_beside, sync_folder
 from condor_actors.messages.codes import JobEventType
-from condor_actors.tools.dag.dag_files import DagFiles, open_own, read_text
+from condor_actors.tools.dag.dag_files import DagFiles, read_text
+from condor_actors.tools.dag.room import append_lines
 from condor_actors.tools.dag.state_log import StateLog
 from condor_actors.userlog.event_text import event_header
 from condor_actors.userlog.writer import LogFiles
@@ -66,12 +67,12 @@ class RunFiles:
 
     def say(self, lines: Sequence[str]) -> None:
         """Add lines to dagman.out."""
-        _append(self._out, lines)
+        append_lines(self._out, lines)
 
     def tell_states(self, now_s: float, notes: Sequence[Note | str]) -> None:
         """Add lines to the job state log: of nodes, or as they are."""
         if self._dag.jobstate_log:
-            _append(self._dag.jobstate_log, self._states.lines(now_s, notes))
+            append_lines(self._dag.jobstate_log, self._states.lines(now_s, notes))
 
     def log_script(self, note: Note, name: str, now_s: float) -> None:
         """Add to the jobs' event log how the POST script of a node ended, or that its PRE script ended the node."""
@@ -134,7 +135,6 @@ class RunFiles:
             self.draw(run, now_s)()
         return rescue
 
-
     def write_rescue(self, run: DagRun, ending: Ending, now_s: float) -> str:
         """Write the rescue file of this run, again if it has one; its path, empty: there is to be none."""
         if not ending.most_rescues:
@@ -152,21 +152,23 @@ def stamped(text: str, now_s: float) -> str:
     return f"{time.strftime('%m/%d/%y %H:%M:%S', time.localtime(now_s))} {text}"
 
 
-def _append(path: str, lines: Sequence[str]) -> None:
-    if lines:
-        with open(open_own(path, os.O_WRONLY | os.O_APPEND), "a", encoding="utf-8", errors="surrogateescape") as file:
-            file.write("".join(f"{line}\n" for line in lines))
-
-
 def replace_file(path: str, pieces: Iterable[str]) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all.
+
+    Raises:
+        OSError: what was there stays; names the file.
+    """
     stream, made = open_beside(path, "dag")
-    with stream:
-        for piece in pieces:
-            rest = memoryview(piece.encode(errors="surrogateescape"))
-            while rest:
-                rest = rest[stream.write(rest):]
-        os.fchmod(stream.fileno(), 0o644)
-        os.fsync(stream.fileno())
-        os.replace(made, path)
+    with naming(path), stream:
+        try:
+            for piece in pieces:
+                rest = memoryview(piece.encode(errors="surrogateescape"))
+                while rest:
+                    rest = rest[stream.write(rest):]
+            os.fchmod(stream.fileno(), 0o644)
+            os.fsync(stream.fileno())
+            os.replace(made, path)
+        except OSError:
+            os.unlink(made)
+            raise
     sync_folder(os.path.dirname(path) or ".")

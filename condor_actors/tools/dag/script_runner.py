@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 from condor_actors.dag.definitions import Node, Script
 from condor_actors.dag.run_events import REMOVED
 from condor_actors.dag.run_state import Attempt, NodeState, RunState
+from condor_actors.durable import naming
 from condor_actors.tools.dag.dag_files import open_own
 
 __all__ = ["ScriptRunner", "words_of"]
@@ -134,7 +135,7 @@ def _keep(path: str, running: _Running, status: int) -> None:
     when = time.strftime("%m/%d/%y %H:%M:%S")
     banner = (f"*** Node={running.node.name} Type={running.which.upper()} Status={status} Completed={when}\n"
               f"*** {' '.join(running.script.words)}\n")
-    with open(open_own(path, os.O_WRONLY | os.O_APPEND), "ab") as file:
+    with naming(path), open(open_own(path, os.O_WRONLY | os.O_APPEND), "ab") as file:
         file.write(banner.encode(errors="surrogateescape") + b"".join(running.output) + b"\n")
 
 

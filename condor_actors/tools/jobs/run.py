@@ -22,6 +22,7 @@ from types import FrameType
 import attrs
 
 from condor_actors.classads import ClassAd
+from condor_actors.durable import naming
 from condor_actors.messages.codes import JobEventType, JobStatus
 from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.submit import Description, SubmitError
@@ -154,8 +155,8 @@ def _description(universe: str, files: Files, getenv: bool, stream: bool, append
 
 
 def _write(path: str, text: str, mode: int) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "w", encoding="utf-8",
-              errors="surrogateescape") as file:
+    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with naming(path), open(made, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
 
 

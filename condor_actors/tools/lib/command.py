@@ -26,6 +26,7 @@ import errno
 import functools
 import gc
 import os
+import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 WRITING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO, errno.EAGAIN, errno.EINVAL})
 """What can be wrong with a file that is written."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 NO_TOPICS: Mapping[str, Callable[[], str]] = {}
 
 
@@ -225,12 +227,21 @@ def _where(error: OSError) -> str:
     if error.filename:
         return f"{os.fsdecode(error.filename)}: "
     if error.errno in WRITING:
-        return "standard output: "
+        return "standard output: " if _may_be_of_output(error) else "a file that it writes: "
     try:
         os.getcwd()
     except OSError:
         return "the working directory has been removed, or cannot be entered: "
     return ""
+
+
+def _may_be_of_output(error: OSError) -> bool:
+    """Whether standard output can have an error like this: a terminal or a pipe is never full."""
+    try:
+        mode = os.fstat(1).st_mode
+    except OSError:
+        return True
+    return error.errno not in FULL or stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not os.isatty(1))
 
 
 def quiet() -> None:

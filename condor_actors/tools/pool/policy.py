@@ -20,6 +20,7 @@ from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.cores.startd.policy_evaluation import POLICY_NAMES, UNIVERSE_SUFFIXES
 from condor_actors.cores.startd.policy_settings import latches_of, policy_of
 from condor_actors.cores.startd.policy_trial import Happened, Sample, Tally, Trial, why
+from condor_actors.durable import naming
 from condor_actors.tools.lib.command import ToolError, framed, help_of, reminder_of, senseless
 from condor_actors.tools.lib.contact import load, query
 from condor_actors.written_text import open_written
@@ -176,7 +177,7 @@ def _record(path: str, given: dict[str, str]) -> int:
         return 2
     end_s = time.time() + lasts_s
     _, _, client = local_startd(load())
-    with client, open(path, "a", encoding="utf-8") as file:
+    with client, naming(path), open(path, "a", encoding="utf-8") as file:
         while True:
             ad = ClassAd.from_bytes(ask(client, STARTD, QueryOwner()).ad)
             reading: dict[str, Any] = {"t": round(time.time(), 1)}

@@ -18,7 +18,15 @@ from condor_actors.actors.workers import NoAnswer
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.userlog import writer
 from condor_actors.userlog.paths import log_paths
-from condor_actors.userlog.writer import LATELY_S, PACE_S, LogFiles, UserLogs
+from condor_actors.userlog.writer import (
+    LATELY_S,
+    LONGEST_RETRY_S,
+    MOMENT_S,
+    PACE_S,
+    RETRY_S,
+    LogFiles,
+    UserLogs,
+)
 
 WHEN_S = 1_700_000_000.0
 
@@ -146,6 +154,40 @@ class Pool:
             result.callback(function())
         except OSError:
             result.errback(Failure())
+
+
+def test_the_last_event_of_a_log_waits_for_room_too(tmp_path: Path) -> None:
+    """Nothing comes after it that would have it tried again."""
+    clock, files, kept, written = Clock(), FullFiles(), list[str](), list[str]()
+    logs = UserLogs(clock, sync=False, files=files)
+    facts = _facts(tmp_path)
+    files.full = True
+    logs.write(0, 7, [0], WHEN_S, facts)
+    logs.when_written(log_paths(facts), lambda: written.append("given up"))
+    logs.when_kept(log_paths(facts), lambda: kept.append("kept"), lambda: kept.append("waits"))
+    for _ in range(200):
+        clock.advance(1.0)
+    assert (written, kept) == (["given up"], ["waits"])
+    files.full = False
+    clock.advance(LONGEST_RETRY_S)
+    assert [line[5:16] for line in _submits(tmp_path)] == ["007.000.000"]
+    assert kept == ["waits", "kept"]
+    assert logs.is_idle
+    assert not clock.getDelayedCalls()
+
+
+def test_nobody_keeps_events_for_a_log_that_cannot_be_written(tmp_path: Path) -> None:
+    """Its folder has gone, say: they are written when it is there again, and wait for that no longer than a writer."""
+    clock, kept = Clock(), list[str]()
+    logs = UserLogs(clock, sync=False)
+    facts = _facts(tmp_path / "gone")
+    logs.write(0, 7, [0], WHEN_S, facts)
+    logs.when_kept(log_paths(facts), lambda: kept.append("given up"), lambda: kept.append("waits"))
+    clock.advance(MOMENT_S)
+    assert kept == ["given up"]
+    (tmp_path / "gone").mkdir()
+    clock.advance(RETRY_S)
+    assert len(_submits(tmp_path / "gone")) == 1
 
 
 def test_one_log_does_not_wait_for_another(tmp_path: Path) -> None:
