@@ -114,7 +114,17 @@ class Parameters(MutableMapping[str, Setting]):
             _loaded.clear()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(config().names())
+        """The names of those that have a value; a wrong one is told of when it is read."""
+        return (name for name in config().names() if self._is_set(name))
+
+    def _is_set(self, name: str) -> bool:
+        try:
+            self[name]
+        except KeyError:
+            return False
+        except CondorError:
+            pass
+        return True
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

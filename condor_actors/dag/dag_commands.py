@@ -8,7 +8,7 @@ from condor_actors.dag.definitions import Dot, Kind, StatusFile
 from condor_actors.dag.errors import Place
 from condor_actors.dag.node_commands import category_of
 from condor_actors.dag.scope import Scope, joined, number_of
-from condor_actors.dag.statements import Statement
+from condor_actors.dag.statements import Statement, keyword
 
 __all__ = ["ABOUT_THE_DAG", "EDGES", "USAGE"]
 
@@ -170,7 +170,7 @@ def _dot(scope: Scope, statement: Statement) -> None:
     updates, overwrites, header = False, True, ""
     at = 1
     while at < len(words):
-        word = words[at].upper()
+        word = keyword(words[at])
         if word in ("UPDATE", "DONT-UPDATE"):
             updates = word == "UPDATE"
         elif word in ("OVERWRITE", "DONT-OVERWRITE"):
@@ -200,7 +200,7 @@ def _status_file(scope: Scope, statement: Statement) -> None:
     words = _need(statement, 1, 3)
     least_s, always = 60, False
     for word in words[1:]:
-        if word.upper() == "ALWAYS-UPDATE":
+        if keyword(word) == "ALWAYS-UPDATE":
             always = True
         else:
             least_s = number_of(word, "the time of NODE_STATUS_FILE", statement, 0)

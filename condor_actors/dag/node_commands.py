@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from condor_actors.dag.definitions import Kind, Node, Script, Variable
-from condor_actors.dag.scope import Scope, joined, number_of, once
-from condor_actors.dag.statements import Statement
+from condor_actors.dag.scope import ALL_NODES, Scope, joined, number_of, once
+from condor_actors.dag.statements import Statement, keyword
 
 __all__ = ["ABOUT_NODES", "MAKE_NODES", "USAGE"]
 
@@ -31,8 +31,9 @@ USAGE: Mapping[str, str] = {
     "TOLERANCE": "TOLERANCE <NodeName | ALL_NODES> FailureValue[%] [FAIL-FAST | WAIT]",
     "SAVE_POINT_FILE": "SAVE_POINT_FILE NodeName [Filename]",
 }
-_VARIABLE = re.compile(r'\s*((?:\+|[Mm][Yy]\.)?[A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_ESCAPE = re.compile(r'\\(["\\])')
+_VARIABLE = re.compile(r"""\s*((?:\+|[Mm][Yy]\.)?[A-Za-z_][A-Za-z0-9_]*)\s*=\s*"""
+                       r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"']+)(?!\S))""", re.DOTALL)
+_ESCAPE = re.compile(r"""\\(["'\\])""")
 _DEBUG_TYPES = ("STDOUT", "STDERR", "ALL")
 
 
@@ -150,7 +151,7 @@ def _script(scope: Scope, statement: Statement) -> None:
         raise statement.refuse("SCRIPT: something is missing", f"expected {USAGE['SCRIPT']}")
     made = Script(tuple(words[2:]), defer, *debug)
     for node in scope.targets(words[1], statement):
-        if getattr(node, when) is not None and words[1].upper() != "ALL_NODES":
+        if getattr(node, when) is not None and keyword(words[1]) != ALL_NODES:
             scope.dag.warnings.append(
                 f"{statement.place[0]}, line {statement.place[1]}: node {node.name} had a {when.upper()} script already"
                 "; this one takes its place")
@@ -176,7 +177,7 @@ def _retry(scope: Scope, statement: Statement) -> None:
     retries = number_of(words[1], "the number of retries", statement, 0)
     unless = None
     if len(words) > 2:
-        if words[2].upper() != "UNLESS-EXIT" or len(words) < 4:
+        if keyword(words[2]) != "UNLESS-EXIT" or len(words) < 4:
             raise statement.refuse(f"RETRY: {' '.join(words[2:])!r}", f"expected {USAGE['RETRY']}")
         unless = number_of(words[3], "the status of UNLESS-EXIT", statement)
     for node in scope.targets(words[0], statement):
@@ -215,8 +216,8 @@ def _vars(scope: Scope, statement: Statement) -> None:
         macro = found.group(1)
         if macro.lower().startswith("queue"):
             raise statement.refuse(f"VARS: the macro {macro} begins with queue", "give it another name")
-        made.append(Variable("My." + macro[1:] if macro[0] == "+" else macro, _ESCAPE.sub(r"\1", found.group(2)),
-                             prepended))
+        value = found[4] if found[4] is not None else _ESCAPE.sub(r"\1", found[2] if found[2] is not None else found[3])
+        made.append(Variable("My." + macro[1:] if macro[0] == "+" else macro, value, prepended))
         at = found.end()
         if not rest[at:].strip():
             break
@@ -266,9 +267,9 @@ def _tolerance(scope: Scope, statement: Statement) -> None:
     value = number_of(words[1].rstrip("%"), "the failures of TOLERANCE", statement, 0, 100 if is_share else None)
     fast = None
     if len(words) > 2:
-        if words[2].upper() not in ("FAIL-FAST", "WAIT"):
+        if keyword(words[2]) not in ("FAIL-FAST", "WAIT"):
             raise statement.refuse(f"TOLERANCE: {words[2]!r}", f"expected {USAGE['TOLERANCE']}")
-        fast = words[2].upper() == "FAIL-FAST"
+        fast = keyword(words[2]) == "FAIL-FAST"
     for node in scope.targets(words[0], statement):
         node.tolerance, node.fails_fast = (value, is_share), fast
 

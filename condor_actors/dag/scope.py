@@ -13,11 +13,13 @@ import attrs
 
 from condor_actors.dag.definitions import Dag, Kind, Node
 from condor_actors.dag.errors import DagError, Place
-from condor_actors.dag.statements import Statement
+from condor_actors.dag.statements import Statement, keyword
 
-__all__ = ["Reading", "Scope", "joined", "number_of", "once"]
+__all__ = ["ALL_NODES", "Reading", "Scope", "joined", "number_of", "once"]
 
-RESERVED = frozenset({"PARENT", "CHILD", "ALL_NODES"})
+ALL_NODES = "ALL-NODES"
+"""As :func:`keyword` gives it."""
+RESERVED = frozenset({"PARENT", "CHILD", ALL_NODES})
 SPECIAL = (Kind.FINAL, Kind.SERVICE)
 
 
@@ -103,7 +105,7 @@ class Scope:
 
     def check_name(self, name: str, statement: Statement) -> None:
         """Refuse what cannot be the name of a node or a splice."""
-        if name.upper() in RESERVED:
+        if keyword(name) in RESERVED:
             raise statement.refuse(f"{name} is a word of the language and no name", "choose another name")
         if "+" in name and not self.reading.any_characters:
             raise statement.refuse(f"the name {name} has a +, which separates splices from their nodes",
@@ -127,7 +129,7 @@ class Scope:
 
     def targets(self, name: str, statement: Statement) -> Iterable[Node]:
         """The node of this name; for ALL_NODES those of this file but the final one and services."""
-        if name.upper() == "ALL_NODES":
+        if keyword(name) == ALL_NODES:
             return [node for node in map(self.dag.nodes.__getitem__, self.nodes) if node.kind not in SPECIAL]
         return (self.node(name, statement),)
 

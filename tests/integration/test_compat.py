@@ -7,11 +7,12 @@ import pickle
 import shlex
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from condor_actors.compat import classad2, htcondor2
+from condor_actors.compat import classad, classad2, htcondor, htcondor2
 from condor_actors.compat.htcondor2 import dags, personal
 from tests.harness.readable_python import python_for_all
 from tests.pool_fixture import PersonalPool, fresh_folder
@@ -102,6 +103,32 @@ def test_what_is_wrong_or_missing_is_said(pool: PersonalPool) -> None:
     assert htcondor2.Collector().locate(htcondor2.DaemonType.Schedd, "nowhere") is None
 
 
+def test_the_older_module_has_transactions_and_a_name_for_each_kind_of_mistake(work: Path) -> None:
+    schedd = htcondor.Schedd(htcondor.Collector().locate(htcondor.DaemonTypes.Schedd))
+    waits = htcondor.Submit({"executable": "/bin/echo", "arguments": "$(word)", "hold": "true"})
+    ads: list[classad.ClassAd] = []
+    with schedd.transaction() as changes:
+        two = waits.queue(changes, 2, ads)
+        many = waits.queue_with_itemdata(changes, 1, iter([{"word": "sun"}, {"word": "moon"}]))
+    assert [(ad["ClusterId"], ad["ProcId"]) for ad in ads] == [(two, 0), (two, 1)]
+    assert many.num_procs() == 2
+    found = schedd.xquery(constraint=f"ClusterId == {many.cluster()}", projection=["Args"])
+    assert sorted(ad["Args"] for ad in found) == ["moon", "sun"]
+    with suppress(ZeroDivisionError), schedd.transaction() as changes:
+        gone = waits.queue(changes)
+        raise ZeroDivisionError
+    assert [ad["JobStatus"] for ad in schedd.query(f"ClusterId == {gone}")] in ([], [htcondor.JobStatus.REMOVED])
+    assert schedd.act(htcondor.JobAction.Remove, [str(two), str(many.cluster())])["TotalSuccess"] == 4
+    with pytest.raises(TypeError):
+        waits.queue(schedd)  # type: ignore[arg-type]
+    with pytest.raises(htcondor.HTCondorIOError, match="/no/such"):
+        schedd.submit(htcondor.Submit({"executable": "/no/such"}))
+    with pytest.raises(classad.ClassAdParseError):
+        classad.ExprTree("1 +")
+    assert htcondor.SecMan().ping(htcondor.Collector().locate(htcondor.DaemonTypes.Schedd))["AuthorizationSucceeded"]
+    assert htcondor.__version__ == htcondor.version().split()[1]
+
+
 def test_the_pool(pool: PersonalPool) -> None:
     collector = htcondor2.Collector()
     assert {ad["MyType"] for ad in collector.query()} >= {"Machine", "Scheduler", "DaemonMaster", "Negotiator"}
@@ -156,6 +183,8 @@ def test_a_program_has_its_own_settings_and_log(pool: PersonalPool, work: Path) 
     assert classad2.ExprTree('userMap("projects", "alice")').eval() == "sky"
     htcondor2.reload_config()
     assert htcondor2.param.get("TEST_FOO") is None
+    values = dict(htcondor2.param)  # of all that have one
+    assert (values["SPOOL"], len(values) > 100) == (htcondor2.param["SPOOL"], True)
     assert htcondor2.version().startswith("$CondorVersion: ")
     assert htcondor2.platform().startswith("$CondorPlatform: ")
 

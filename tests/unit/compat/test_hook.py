@@ -16,7 +16,8 @@ import sys
 import classad, classad2, htcondor, htcondor2
 from htcondor2 import Submit
 import condor_actors.compat.htcondor2 as ours
-assert htcondor2.Submit is Submit is ours.Submit is htcondor.Submit
+assert htcondor2.Submit is Submit is ours.Submit
+assert issubclass(htcondor.Submit, Submit)
 assert classad.ClassAd is classad2.ClassAd
 assert htcondor2.__name__ in ("htcondor2", "condor_actors.compat.htcondor2")
 from htcondor2 import dags

@@ -54,6 +54,56 @@ def test_words_of_any_case_comments_and_folded_lines() -> None:
     assert children(dag, "A") == {"B": False}
 
 
+def test_names_of_files_stand_in_quotation_marks_of_either_kind() -> None:
+    dag = read("""
+JOB A "a b.sub" DIR "some where" NOOP
+FINAL F 'it\\'s.sub' DIR jobs/'of F'
+SUBDAG EXTERNAL S "s \\"1\\".dag" DIR "d"
+SPLICE P "p.dag" DIR "e"
+INCLUDE "more.dag"
+CONFIG "my config"
+DOT "my picture.dot" UPDATE INCLUDE "its header"
+NODE_STATUS_FILE "my status" 30
+JOBSTATE_LOG "my log"
+SAVE_POINT_FILE A "my save"
+SCRIPT PRE A check "two words"
+VARS A one='x "y"' two=bare/word three="z"
+SET_JOB_ATTR Mine = "1 2"
+""", more_dag='JOB B "b.sub"\n', **{"e/p.dag": 'JOB Q "q.sub"\n'})
+    found = {node.name: (node.description, node.directory) for node in dag.nodes}
+    assert found == {"A": ("a b.sub", "some where"), "F": ("it's.sub", "jobs/of F"), "S": ('s "1".dag', "d"),
+                     "P+Q": ("q.sub", "e"), "B": ("b.sub", "")}
+    a = dag.nodes[dag.by_name["A"]]
+    assert (a.noop, a.save_file, dag.config, dag.jobstate_log) == (True, "my save", "my config", "my log")
+    assert (dag.dot, dag.status_file) == (Dot("my picture.dot", True, True, "its header"),
+                                          StatusFile("my status", 30, False))
+    assert a.variables == (Variable("one", 'x "y"', None), Variable("two", "bare/word", None),
+                           Variable("three", "z", None))
+    assert (dag.attributes, a.pre is not None and a.pre.words) == ({"Mine": '"1 2"'}, ("check", '"two', 'words"'))
+
+
+@pytest.mark.parametrize("line", [
+    'JOB B "b.sub', "JOB B b.sub DIR it's", 'DOT "a" "b', '"', 'JOB B "b.sub\\"', 'JOB B "b.sub\\\\',
+])
+def test_a_quotation_ends(line: str) -> None:
+    assert "x.dag, line 2: a quotation does not end" in str(wrong(f"JOB A a.sub\n{line}\n"))
+
+
+def test_hyphens_and_underscores_are_the_same_in_the_words_of_the_language() -> None:
+    dag = read("JOB A a.sub\nRETRY A 3 UNLESS_EXIT 2\nPRE-SKIP ALL-NODES 4\nABORT_DAG_ON A 5\n"
+               "SUBMIT_DESCRIPTION d {\n}\nNODE-STATUS-FILE s ALWAYS_UPDATE\n"
+               "DOT p DONT_OVERWRITE\nSET-JOB-ATTR a_b = 1\nSAVE-POINT-FILE A\n")
+    (a,) = dag.nodes
+    assert (a.retries, a.unless_exit, a.pre_skip, a.abort_on) == (3, 2, 4, (5, None))
+    assert (dag.status_file, dag.dot) == (StatusFile("s", 60, True), Dot("p", False, False, ""))
+    assert (dag.attributes, a.save_file) == ({"a_b": "1"}, "A-x.dag.save")
+
+
+def test_comments_of_both_kinds_also_within_a_folded_line() -> None:
+    dag = read("// one\nJOB A a.sub \\\n# two\n// three\n\n NOOP\nJOB B b.sub \\\n# to the end\n")
+    assert [(node.name, node.noop) for node in dag.nodes] == [("A", True), ("B", False)]
+
+
 @pytest.mark.parametrize("text", ["\\\n", "\\\n\\\n\n", "\\\nJOB A a.sub\n", "\\\n\\\nJOB A a.sub \\\n\\\n\n"])
 def test_lines_that_only_go_on(text: str) -> None:
     dag = read("JOB B b.sub\n" + text)
@@ -236,7 +286,7 @@ def test_a_rescue_file() -> None:
     ("JOB A x\nRETRY A -1\n", 2, "the number of retries is -1"),
     ("JOB A x\nRETRY A 1 UNLESS\n", 2, "RETRY: 'UNLESS'"),
     ("JOB A x\nABORT-DAG-ON A 1 RETURN 256\n", 2, "the status of RETURN is 256 (the most is 255)"),
-    ("JOB A x\nVARS A b=c\n", 2, "'b=c' is no macroname=\"string\""),
+    ("JOB A x\nVARS A b=\n", 2, "'b=' is no macroname=\"string\""),
     ("JOB A x\nVARS A queue2=\"c\"\n", 2, "begins with queue"),
     ("JOB A x\nVARS A\n", 2, "something is missing"),
     ("JOB A x\nPRIORITY A high\n", 2, "the priority is 'high' (write an integer)"),
