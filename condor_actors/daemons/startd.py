@@ -26,6 +26,7 @@ from condor_actors.cores.startd.site_attributes import merged
 from condor_actors.cores.startd.slots import Slots
 from condor_actors.cores.startd.startd_core import StartdCore
 from condor_actors.cores.startd.startd_events import (
+    DiskGrew,
     Probed,
     StartdSettings,
     StarterDied,
@@ -39,6 +40,7 @@ from condor_actors.daemons.startd_actor import FinishClaims, NewSlotSettings, St
 from condor_actors.daemons.startd_power import power_edge
 from condor_actors.daemons.startd_settings import (
     container_attributes,
+    disk_share_kib,
     inventories,
     inventory_commands,
     machine_ad,
@@ -63,6 +65,8 @@ from condor_actors.messages.envelope import Address, Delivery
 __all__ = ["Startd", "make_daemon"]
 
 START_AGAIN_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
+GROWTH = 1.1
+"""A disk that has so many times as much room as when the slots were made is divided anew."""
 HEALTHY_S = 10.0
 """A starter host that lived so long after its hello has not failed to start."""
 
@@ -210,6 +214,15 @@ class Startd:
         self.system.tell(Address("", "startd"), NewSlotSettings(settings))
         self.site.reconfigure(site)
         self.fetcher.reconfigure(fetch)
+
+    def disk_grows(self, free_kib: int) -> DiskGrew | None:
+        """The slots' shares of the disk, where there is a tenth more room than when they were made."""
+        kib = disk_share_kib(self.config, free_kib)
+        if kib <= self._share.disk_kib * GROWTH:
+            return None
+        self._share = attrs.evolve(self._share, disk_kib=kib)
+        self._plans, self._made = slot_plans(self.config, self._share), (None, ClassAd())
+        return DiskGrew({plan.number: plan.share.disk_kib for plan in self._plans}, kib)
 
     def measures(self) -> tuple[Measure, ...]:
         """Slots by state and activity."""

@@ -205,14 +205,17 @@ class StartdActor(Actor):
     def _poll(self) -> None:
         startd = self.startd
         sensors = startd.sensors
-        loads = startd.readings.loads(self.core.starter.pid)
+        loads, free_kib = startd.readings.loads(self.core.starter.pid), startd.readings.disk_free_kib(startd.execute)
+        grew = startd.disk_grows(free_kib)
+        if grew is not None:
+            self.decide(grew)
         words = startd.readings.idle()
         if sensors is not None:
             words = sensors.idle(words)
         self.decide(Observed(
             total_load=loads.total, own_load=loads.own, idle=tuple((each.source, each.idle_s,
                                                                     each.text) for each in words),
-            disk_free_kib=startd.readings.disk_free_kib(startd.execute), utc_offset_s=startd.utc_offset_s(),
+            disk_free_kib=free_kib, utc_offset_s=startd.utc_offset_s(),
             console_uids=sensors.console_users() if sensors is not None else frozenset(),
             screen_locked=sensors.screen_locked() if sensors is not None else None))
         self._remember_input()

@@ -33,8 +33,8 @@ from condor_actors.machine.power.network_cards import NetworkCard
 from condor_actors.machine.sensors.readings import MachineFacts
 
 __all__ = [
-    "container_attributes", "host_name", "inventories", "inventory_commands", "machine_ad", "machine_share",
-    "slot_plans", "slot_settings", "startd_name",
+    "container_attributes", "disk_share_kib", "host_name", "inventories", "inventory_commands", "machine_ad",
+    "machine_share", "slot_plans", "slot_settings", "startd_name",
 ]
 
 RESOURCE = "MACHINE_RESOURCE_"
@@ -156,14 +156,18 @@ def machine_share(config: Config, facts: MachineFacts, disk_free_kib: int,
     cpus = config.integer("NUM_CPUS")
     if not config.boolean("COUNT_HYPERTHREAD_CPUS") and config.source("NUM_CPUS").file == "<Default>":
         cpus = min(cpus, facts.physical_cpus)
+    return Share(
+        cpus=cpus, memory_mib=max(1, config.integer("MEMORY") - config.integer("RESERVED_MEMORY")),
+        disk_kib=disk_share_kib(config, disk_free_kib),
+        swap_mib=max(0, facts.swap_mib - config.integer("RESERVED_SWAP")), custom=_custom(config, found or {}))
+
+
+def disk_share_kib(config: Config, free_kib: int) -> int:
+    """What the machine gives to the pool of its disk, of which so much is free."""
     disk = config.text("DISK")
     if disk is not None and not disk.isdecimal():
         raise config.unusable("DISK", f"DISK = {disk} is not possible", "a number of KiB")
-    disk_kib = (int(disk) if disk else disk_free_kib) - config.integer("RESERVED_DISK") * 1024
-    return Share(
-        cpus=cpus, memory_mib=max(1, config.integer("MEMORY") - config.integer("RESERVED_MEMORY")),
-        disk_kib=max(1, disk_kib), swap_mib=max(0, facts.swap_mib - config.integer("RESERVED_SWAP")),
-        custom=_custom(config, found or {}))
+    return max(1, (int(disk) if disk else free_kib) - config.integer("RESERVED_DISK") * 1024)
 
 
 def slot_plans(config: Config, total: Share) -> tuple[SlotPlan, ...]:

@@ -186,3 +186,23 @@ def test_a_workflow_whose_journal_has_no_room_is_begun_anew_when_it_has(home: Pa
         finally:
             (home / "ballast").unlink(missing_ok=True)
             pool.stop()
+
+
+def test_a_startd_that_began_on_a_full_disk_has_room_when_there_is_some(disk: Path) -> None:
+    """Its slots were made of nothing."""
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, config=f"EXECUTE = {disk}\n")
+        try:
+            fill(disk)
+            pool.until_restarted("startd", pool.kill("startd"))
+            until(lambda: pool.tool("condor_status", "-af", "TotalDisk").stdout.split() == ["1"] * 4,
+                  "slots without room")
+            pool.submit("executable = /bin/true\nlog = job.log\nqueue 4\n")
+            (disk / "ballast").unlink()
+            pool.wait("job.log")
+            shares = pool.run("condor_status", "-af", "TotalSlotDisk").split()
+            assert len(shares) == 4
+            assert sum(map(int, shares)) > 40 << 10
+        finally:
+            (disk / "ballast").unlink(missing_ok=True)
+            pool.stop()

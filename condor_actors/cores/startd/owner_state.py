@@ -27,6 +27,7 @@ from condor_actors.cores.startd.slot_publisher import SlotPublisher
 from condor_actors.cores.startd.slots import Slot, Slots
 from condor_actors.cores.startd.startd_events import (
     Benchmarked,
+    DiskGrew,
     Observed,
     Probed,
     RunBenchmarks,
@@ -201,6 +202,14 @@ class OwnerState:
     def probed(self, event: Any, done: Probed) -> None:
         """What the machine can do was tried out."""
         _write(self._slots.machine_ad, dict(done.found))
+        self.reevaluate()
+        self._publisher.all_changed()
+
+    def disk_grew(self, event: Any, grew: DiskGrew) -> None:
+        """The disk was full when the slots were made, say: they get their shares of what there is now."""
+        self._slots.grow_disk(grew.disk_kib, self._turn.now_s)
+        _write(self._slots.machine_ad, {"TotalDisk": grew.total_kib})
+        self._turn.do(Note(f"the disk has more room than was known: {grew.total_kib} KiB are divided among the slots"))
         self.reevaluate()
         self._publisher.all_changed()
 

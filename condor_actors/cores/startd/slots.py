@@ -230,6 +230,20 @@ class Slots:
         self.refresh(parent, now_s)
         return parent
 
+    def grow_disk(self, disk_kib: Mapping[int, int], now_s: float) -> None:
+        """Give slots more disk; what runs in them, or was carved out of them, keeps what it has.
+
+        Args:
+            disk_kib: what each is to have, by its number; one that has more keeps that.
+            now_s: the time.
+        """
+        for slot in self:
+            more_kib = disk_kib.get(slot.plan.number, 0) - slot.total.disk_kib
+            if slot.parent is None and more_kib > 0:
+                slot.total = attrs.evolve(slot.total, disk_kib=slot.total.disk_kib + more_kib)
+                self._set_free(slot, attrs.evolve(slot.free, disk_kib=slot.free.disk_kib + more_kib))
+                self.refresh(slot, now_s)
+
     def _set_free(self, slot: Slot, free: Share) -> None:
         slot.free = free
         self._write_share(slot.ad, free, slot.total)

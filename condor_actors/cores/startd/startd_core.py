@@ -48,6 +48,7 @@ from condor_actors.cores.startd.slot_resources import Share
 from condor_actors.cores.startd.slots import Slot, Slots
 from condor_actors.cores.startd.startd_events import (
     Benchmarked,
+    DiskGrew,
     NeedStarter,
     Observed,
     Probed,
@@ -133,6 +134,7 @@ class StartdCore:
             SensorSpoke: self.owner.sensor_spoke,
             Benchmarked: self.owner.benchmarked,
             Probed: self.owner.probed,
+            DiskGrew: self.owner.disk_grew,
             SiteAdsTold: self.owner.site_ads_told,
             Observed: self.owner.observe,
             PowerKnown: self._hibernation.known,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
 from condor_actors.config.settings import setting
@@ -9,8 +11,8 @@ from condor_actors.cores.startd.slots import Slot
 from condor_actors.effects import Effect
 
 __all__ = [
-    "Benchmarked", "StartdSettings", "EndStartd", "Hide", "NeedStarter", "Observed", "Probed", "RunBenchmarks",
-    "SensorSpoke", "Show", "StarterDied", "StopBenchmarks",
+    "Benchmarked", "DiskGrew", "StartdSettings", "EndStartd", "Hide", "NeedStarter", "Observed", "Probed",
+    "RunBenchmarks", "SensorSpoke", "Show", "StarterDied", "StopBenchmarks",
 ]
 
 
@@ -68,6 +70,15 @@ class Benchmarked:
 
     found: tuple[tuple[str, int], ...] = ()
     text: str = ""
+
+
+@attrs.frozen
+class DiskGrew:
+    """There is more room on the disk than when the slots were made: what they have of it now, by their numbers, and
+    the machine's, in KiB."""
+
+    disk_kib: Mapping[int, int]
+    total_kib: int
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd.claims.claim import DropClaim
 from condor_actors.cores.startd.slot_resources import plan_slots
 from condor_actors.cores.startd.slots import Slots, SlotSettings, parse_policy
-from condor_actors.cores.startd.startd_events import EndStartd, Hide, Observed, Show
+from condor_actors.cores.startd.startd_events import DiskGrew, EndStartd, Hide, Observed, Show
 from condor_actors.effects import Note, Persist, SetTimer
 from condor_actors.messages.admin import CancelDrain, Drain, IdleReading, VacateSlots
 from condor_actors.messages.claim import (
@@ -55,6 +55,20 @@ def test_a_part_is_shown_before_the_slot_that_it_was_taken_out_of() -> None:
     startd.core._publisher.all_changed()
     shown = [effect.slot.name for effect in startd.tell(TimerFired(key="publish")) if isinstance(effect, Show)]
     assert shown == ["slot1_1@h", "slot1_2@h", "slot1@h"]
+
+
+def test_a_disk_that_was_full_is_divided_anew() -> None:
+    """What a job has was promised to it, and stays as it is."""
+    startd = Startd()
+    startd.claim()
+    parent, part = startd.slot(), startd.slot("slot1_1")
+    had_kib, free_kib, part_kib = parent.total.disk_kib, parent.free.disk_kib, part.total.disk_kib
+    startd.tell(DiskGrew({1: had_kib + 5000}, had_kib + 5000))
+    assert (parent.total.disk_kib, parent.free.disk_kib, part.total.disk_kib) == (
+        had_kib + 5000, free_kib + 5000, part_kib)
+    assert (parent.ad["TotalSlotDisk"], parent.ad["TotalDisk"]) == (had_kib + 5000, had_kib + 5000)
+    startd.tell(DiskGrew({1: had_kib}, had_kib))
+    assert parent.total.disk_kib == had_kib + 5000
 
 
 def test_busy_idle_and_suspended_by_policy() -> None:
