@@ -15,6 +15,7 @@ from condor_actors.classads import ERROR, UNDEFINED, AbsoluteTime, ClassAdSyntax
 from condor_actors.classads.forms.any_form import iter_ads, recognise
 from condor_actors.classads.language.expressions import Call, ListExpr, Literal, RecordExpr, Reference, SpanLiteral
 from condor_actors.classads.language.parser import parse_records
+from condor_actors.compat.operators import Operators
 
 __all__ = [
     "ClassAd", "ClassAdException", "ExprTree", "Parser", "ParserType", "Value", "lastError", "parseAds", "parseNext",
@@ -59,7 +60,7 @@ def _fail(text: str, cause: Exception | None = None) -> ClassAdException:
     return ClassAdException(text)
 
 
-class ExprTree:
+class ExprTree(Operators):
     """An expression.
 
     Args:

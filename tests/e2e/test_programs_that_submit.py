@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 from tests.harness.user_pool import UserPool, user_pool
@@ -133,3 +135,32 @@ def follow_task(pool: UserPool) -> None:
     assert states()[other] == "H"
     pool.run("condor_rm", other)
     until(lambda: other not in states(), "it is removed")
+
+
+def test_clusters_of_one_file_are_asked_for_together(pool: PersonalPool) -> None:
+    """As b2luigi and law do: by JSON and by blocks of lines, of the queue and then of the history."""
+    here = folder(pool, "group")
+    blocks = []
+    for name, status in (("good", 0), ("bad", 3)):
+        program = here / f"{name}.sh"
+        program.write_text(f"#!/bin/sh\nexit {status}\n")
+        program.chmod(0o755)
+        blocks.append(f"output = {here}/{name}.out\nlog = {here}/job.log\nexecutable = {program}\nqueue 1")
+    (here / "job.submit").write_text("\n".join(blocks))
+    said = pool.tool("condor_submit", "job.submit", cwd=here)
+    assert said.stderr == ""
+    clusters = re.findall(r"^1 job\(s\) submitted to cluster (\d+)\.$", said.stdout, re.MULTILINE)
+    assert re.findall(r"\d+\.", said.stdout) == [f"{cluster}." for cluster in clusters]
+    assert len(clusters) == 2
+    pool.wait(str(here / "job.log"))
+    until(lambda: pool.run("condor_q", "-json", "-attributes", "ClusterId", *clusters) == "", "both are gone")
+    ads = json.loads(pool.run("condor_history", "-json", "-attributes", "ClusterId,JobStatus,ExitCode,UserLog",
+                              "-match", "2", *clusters))
+    assert sorted((str(ad["ClusterId"]), ad["JobStatus"], ad["ExitCode"], ad["UserLog"]) for ad in ads) == [
+        (clusters[0], 4, 0, f"{here}/job.log"), (clusters[1], 4, 3, f"{here}/job.log")]
+    lines = pool.run("condor_history", *(f"{cluster}.0" for cluster in clusters), "-af:lng", "ClusterId", "ProcId",
+                     "JobStatus", "ExitCode", "HoldReason", "LastRemoteHost", "-limit", "2")
+    found = [dict(re.findall(r'(\w+) = "?([^"\n]*)"?\n', block + "\n")) for block in lines.strip().split("\n\n")]
+    assert sorted((each["ClusterId"], each["ProcId"], each["ExitCode"], each["HoldReason"]) for each in found) == [
+        (clusters[0], "0", "0", "undefined"), (clusters[1], "0", "3", "undefined")]
+    assert all(each["LastRemoteHost"].startswith("slot") for each in found)

@@ -125,6 +125,9 @@ def test_the_older_module_has_transactions_and_a_name_for_each_kind_of_mistake(w
         schedd.submit(htcondor.Submit({"executable": "/no/such"}))
     with pytest.raises(classad.ClassAdParseError):
         classad.ExprTree("1 +")
+    either = classad.ExprTree("ClusterId == 1").and_(classad.ExprTree("a || b")).or_(f"{two}").or_(True)
+    assert repr(either) == f'(((ClusterId == 1) && (a || b)) || ("{two}")) || (true)'
+    assert classad.ExprTree("x").is_(classad.ExprTree("undefined")).isnt_(1.5).eval() is True
     assert htcondor.SecMan().ping(htcondor.Collector().locate(htcondor.DaemonTypes.Schedd))["AuthorizationSucceeded"]
     assert htcondor.__version__ == htcondor.version().split()[1]
 
