@@ -270,6 +270,10 @@ enum {
     HINT_DIGEST = 8,  /* behind the status is the content's SHA-256; none follows, if the other side has it: struct kept */
 };
 
+/* pread64 with it as argument 4: the content's SHA-256 may come first, and HINT_DIGEST says so; then none follows, if the
+ * other side has it. The result is the content's size all the same. */
+enum { WANT_DIGEST = 1, LEAST_WANTED = 64 << 10 };
+
 /* What the execute machine keeps between runs: contents of files, each behind a header, in one file that the runtime may
  * read, and a table of them in another.  A greeting tells home the first four bytes of each digest. */
 enum { LIBRARY_DIGEST = 32, MOST_CONTENTS = 2048, LEAST_KEPT = 1024 /* bytes of a content */ };

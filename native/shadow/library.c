@@ -21,7 +21,7 @@ enum { PLACES = 2048, WAYS = 4, MOST_AWAITED = 512, READ_BYTES = 256 << 10, LEAS
 
 struct sum {
     struct stat of;
-    int64_t length; /* of the beginning that it is of; 0: the place is free */
+    int64_t from, length; /* of the piece that it is of; 0: the place is free */
     uint64_t used;
     uint8_t digest[LIBRARY_DIGEST];
 };
@@ -31,7 +31,7 @@ static struct sum *sums GUARDED_BY(sums_lock); /* PLACES of them, as soon as the
 static uint64_t sums_clock GUARDED_BY(sums_lock);
 static struct awaited {
     int real;
-    int64_t length;
+    int64_t from, length;
 } awaited[MOST_AWAITED] GUARDED_BY(sums_lock);
 static size_t awaited_count GUARDED_BY(sums_lock);
 static bool is_summing GUARDED_BY(sums_lock);
@@ -71,56 +71,59 @@ static bool lies_below(int real, const char *folders)
 }
 
 /* The set that a sum of that file may be in. */
-static struct sum *set_of(const struct stat *st, int64_t length) REQUIRES(sums_lock);
-static struct sum *set_of(const struct stat *st, int64_t length)
+static struct sum *set_of(const struct stat *st, int64_t from, int64_t length) REQUIRES(sums_lock);
+static struct sum *set_of(const struct stat *st, int64_t from, int64_t length)
 {
-    uint64_t mixed = (st->st_ino * 0x9e3779b97f4a7c15ull ^ st->st_dev ^ (uint64_t)length) * 0x9e3779b97f4a7c15ull;
+    const uint64_t spread = 0x9e3779b97f4a7c15ull, piece = ((uint64_t)from * spread ^ (uint64_t)length) * spread;
+    const uint64_t mixed = ((st->st_ino ^ piece) * spread ^ st->st_dev) * spread;
     return sums + (mixed >> 32) % (PLACES / WAYS) * WAYS;
 }
 
-static struct sum *find_sum(const struct stat *st, int64_t length) REQUIRES(sums_lock);
-static struct sum *find_sum(const struct stat *st, int64_t length)
+static struct sum *find_sum(const struct stat *st, int64_t from, int64_t length) REQUIRES(sums_lock);
+static struct sum *find_sum(const struct stat *st, int64_t from, int64_t length)
 {
-    struct sum *set = sums ? set_of(st, length) : NULL;
+    struct sum *set = sums ? set_of(st, from, length) : NULL;
     for (int i = 0; i < WAYS && set; i++)
-        if (set[i].length == length && is_as_it_was(&set[i].of, st))
+        if (set[i].from == from && set[i].length == length && is_as_it_was(&set[i].of, st))
             return &set[i];
     return NULL;
 }
 
 /* Others may have waited for the same. */
-static bool is_known(const struct stat *st, int64_t length)
+static bool is_known(const struct stat *st, int64_t from, int64_t length)
 {
     pthread_mutex_lock(&sums_lock);
-    bool known = find_sum(st, length);
+    bool known = find_sum(st, from, length);
     pthread_mutex_unlock(&sums_lock);
     return known;
 }
 
-static void keep_sum(const struct stat *st, int64_t length, const uint8_t digest[LIBRARY_DIGEST]) REQUIRES(sums_lock);
-static void keep_sum(const struct stat *st, int64_t length, const uint8_t digest[LIBRARY_DIGEST])
+static void keep_sum(const struct stat *st, const struct awaited *of, const uint8_t digest[LIBRARY_DIGEST])
+    REQUIRES(sums_lock);
+static void keep_sum(const struct stat *st, const struct awaited *of, const uint8_t digest[LIBRARY_DIGEST])
 {
     if (!sums && !(sums = calloc(PLACES, sizeof *sums)))
         return;
-    struct sum *set = set_of(st, length), *place = set;
+    struct sum *set = set_of(st, of->from, of->length), *place = set;
     for (int i = 0; i < WAYS; i++) {
-        if (set[i].length == length && set[i].of.st_ino == st->st_ino && set[i].of.st_dev == st->st_dev) {
+        if (set[i].from == of->from && set[i].length == of->length && set[i].of.st_ino == st->st_ino && set[i].of.st_dev == st->st_dev) {
             place = &set[i];
             break;
         }
         if (set[i].used < place->used)
             place = &set[i];
     }
-    *place = (struct sum){.of = *st, .length = length, .used = ++sums_clock};
+    *place = (struct sum){.of = *st, .from = of->from, .length = of->length, .used = ++sums_clock};
     memcpy(place->digest, digest, LIBRARY_DIGEST);
 }
 
-static bool sum_up(int real, int64_t length, uint8_t *room, uint8_t digest[LIBRARY_DIGEST])
+static bool sum_up(const struct awaited *one, uint8_t *room, uint8_t digest[LIBRARY_DIGEST])
 {
+    const int64_t end = one->from + one->length;
     struct sha256 sum;
     sha256_begin(&sum);
-    for (int64_t at = 0; at < length;) {
-        ssize_t got = pread(real, room, length - at < READ_BYTES ? (size_t)(length - at) : READ_BYTES, at);
+    for (int64_t at = one->from; at < end;) {
+        ssize_t got = pread(one->real, room, end - at < READ_BYTES ? (size_t)(end - at) : READ_BYTES, at);
         if (got <= 0)
             return false;
         sha256_add(&sum, room, (size_t)got);
@@ -148,14 +151,14 @@ static void *sum_all(void *unused)
         pthread_mutex_unlock(&sums_lock);
         if (over)
             break;
-        bool good = room && fstat(one.real, &before) == 0 && has_rested(&before) && one.length <= before.st_size &&
-                    !is_known(&before, one.length) && sum_up(one.real, one.length, room, digest) && fstat(one.real, &after) == 0 &&
+        bool good = room && fstat(one.real, &before) == 0 && has_rested(&before) && one.from + one.length <= before.st_size &&
+                    !is_known(&before, one.from, one.length) && sum_up(&one, room, digest) && fstat(one.real, &after) == 0 &&
                     is_as_it_was(&before, &after);
         close(one.real);
         if (!good)
             continue;
         pthread_mutex_lock(&sums_lock);
-        keep_sum(&after, one.length, digest);
+        keep_sum(&after, &one, digest);
         pthread_mutex_unlock(&sums_lock);
     }
     free(room);
@@ -176,25 +179,25 @@ static void begin_summing(void)
     pthread_attr_destroy(&attributes);
 }
 
-/* Whether the digest of the first LENGTH bytes of the file, which ST was just told of, is known and may be told. If it may and
- * is not known, it is computed for the next time. */
-bool library_digest(const struct session *s, int real, const struct stat *st, int64_t length,
+/* Whether the digest of LENGTH bytes of the file, which ST was just told of, is known and may be told. If it may and is not
+ * known, it is computed for the next time. */
+static bool find_digest(const struct session *s, int real, const struct stat *st, int64_t from, int64_t length,
                     uint8_t digest[LIBRARY_DIGEST])
 {
     const char *folders = s->root->libraries;
-    if (!s->keeps_library || !folders || s->root->job_root || length < LEAST_KEPT || length > MOST_LENGTH ||
-        length > st->st_size || !S_ISREG(st->st_mode) || !(st->st_mode & S_IROTH) || !has_rested(st) ||
+    if (!s->root->keeps_library || !folders || s->root->job_root || length < LEAST_KEPT || length > MOST_LENGTH ||
+        from < 0 || from > st->st_size - length || !S_ISREG(st->st_mode) || !(st->st_mode & S_IROTH) || !has_rested(st) ||
         !lies_below(real, folders))
         return false;
     pthread_mutex_lock(&sums_lock);
-    struct sum *known = find_sum(st, length);
+    struct sum *known = find_sum(st, from, length);
     if (known) {
         known->used = ++sums_clock;
         memcpy(digest, known->digest, LIBRARY_DIGEST);
     }
     int again = known || awaited_count == MOST_AWAITED ? -1 : fcntl(real, F_DUPFD_CLOEXEC, 3);
     if (again >= 0) {
-        awaited[awaited_count++] = (struct awaited){again, length};
+        awaited[awaited_count++] = (struct awaited){again, from, length};
         begin_summing();
         if (!is_summing)
             close(awaited[--awaited_count].real);
@@ -221,9 +224,27 @@ void library_learn(struct session *s, const uint8_t *from, size_t size)
     s->library_count = count;
 }
 
-bool library_has(const struct session *s, const uint8_t digest[LIBRARY_DIGEST])
+static bool other_has(const struct session *s, const uint8_t digest[LIBRARY_DIGEST])
 {
+    const struct session *root = s->root;
     uint32_t first;
     memcpy(&first, digest, sizeof first);
-    return s->library && bsearch(&first, s->library, s->library_count, sizeof first, compare);
+    return root->library && bsearch(&first, root->library, root->library_count, sizeof first, compare);
+}
+
+/* Puts the digest in front of a content that W is to send from a file; and the content is not sent, if the other side has it. */
+void library_put(struct work *w, const struct stat *st)
+{
+    struct session *s = w->session;
+    uint8_t digest[LIBRARY_DIGEST], *to;
+    if (!find_digest(s, w->bulk.real, st, w->bulk.offset, (int64_t)w->bulk.size, digest) ||
+        !(to = out_room(w, sizeof digest)))
+        return;
+    memcpy(to, digest, sizeof digest);
+    w->hints |= HINT_DIGEST;
+    if (other_has(s, digest)) {
+        s->statistics.files_kept_there++;
+        s->statistics.bytes_kept_there += w->bulk.size;
+        w->bulk.size = 0;
+    }
 }

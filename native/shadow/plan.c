@@ -182,25 +182,6 @@ static size_t add_listing(struct work *w, int real)
     return got == 0 && to ? used : 0;
 }
 
-/* SIZE bytes from the beginning of the file, or their digest alone where the other side has them. */
-static void put_content(struct work *w, const struct file *file, const struct stat *st, size_t size)
-{
-    struct session *s = w->session;
-    uint8_t digest[LIBRARY_DIGEST], *to;
-    bool known = library_digest(s, file->real, st, (int64_t)size, digest);
-    if (known && (w->hints & HINT_STEADY) && (to = out_room(w, sizeof digest))) {
-        memcpy(to, digest, sizeof digest);
-        w->hints |= HINT_DIGEST;
-        if (library_has(s, digest)) {
-            s->statistics.files_kept_there++;
-            s->statistics.bytes_kept_there += size;
-            return;
-        }
-    }
-    w->bulk.real = file->real;
-    w->bulk.size = size;
-}
-
 /* The file just opened gets a ticket instead of its descriptor, and its content goes along. */
 static int64_t issue_ticket(struct work *w, const struct question *q, uint32_t number, long fd)
 {
@@ -215,7 +196,10 @@ static int64_t issue_ticket(struct work *w, const struct question *q, uint32_t n
             w->hints |= HINT_LISTING;
     } else if (file->steady && q->extent && fstat(file->real, &st) == 0 && st.st_size) {
         size_t size = (size_t)(st.st_size < q->extent ? st.st_size : q->extent);
-        put_content(w, file, &st, size < MOST_CONTENT ? size : MOST_CONTENT);
+        w->bulk.real = file->real;
+        w->bulk.size = size < MOST_CONTENT ? size : MOST_CONTENT;
+        if (w->hints & HINT_STEADY)
+            library_put(w, &st);
     }
     return (int64_t)s->ticket_count++;
 }

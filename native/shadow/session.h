@@ -171,7 +171,7 @@ struct session {
     struct plan *plan; /* that this session adds to, while its program begins */
     int64_t plan_until_ns;
     char *libraries;       /* of the root, as in the task; NULL: there are none */
-    bool keeps_library;    /* the other side keeps contents of files, */
+    bool keeps_library;    /* of the root: the other side keeps contents of files, */
     uint32_t *library;     /* these: the first bytes of their digests, in order */
     size_t library_count;
     struct file **tickets; /* files opened before they were asked for */
@@ -257,10 +257,8 @@ void plan_forget(struct session *s);
 
 /* library.c */
 struct stat;
-bool library_digest(const struct session *s, int real, const struct stat *st, int64_t length,
-                    uint8_t digest[LIBRARY_DIGEST]);
 void library_learn(struct session *s, const uint8_t *from, size_t size);
-bool library_has(const struct session *s, const uint8_t digest[LIBRARY_DIGEST]);
+void library_put(struct work *w, const struct stat *st);
 
 /* family.c */
 void family_release(struct session *root, long result);

@@ -34,6 +34,17 @@ def test_what_was_read_once_is_not_sent_again(pool: PersonalPool) -> None:
     until(lambda: hits() > 1_000_000, lambda: "no run was told digests", 60.0)
 
 
+def test_programs_that_a_script_starts_have_them_too(pool: PersonalPool) -> None:
+    def hits() -> int:
+        job = Job(pool, "script", "", "/usr/bin/python3 -c 'print(1)'; /usr/bin/python3 -c 'print(2)'\n",
+                  executable="/bin/sh")
+        job.wait()
+        assert job.text("out") == "1\n2\n"
+        return int(pool.history(job.id)[0]["LibraryCacheBytes"])
+
+    until(lambda: hits() > 15_000_000, lambda: "helpers were sent all of it", 60.0)  # twice an interpreter
+
+
 def test_a_job_that_is_shut_in_has_nothing_of_other_runs(pool: PersonalPool) -> None:
     for _ in range(3):
         job = Job(pool, "shut", "", "print(1)", job_root=str(pool.work / "shut"))

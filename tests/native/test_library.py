@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -89,6 +91,55 @@ def test_a_library_that_changes_all_the_time_is_never_stale(tmp_path: Path, cach
     for number in range(30):
         write(library, f"value = {number % 10}\n")
         assert run(host, cache, command, tmp_path, folders).output == f"{number % 10}\n"
+
+
+MAPS = """
+import hashlib, mmap, sys, threading
+def tell():
+    with open(sys.argv[1], "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as view:
+        print(len(view), hashlib.sha256(view[: 1 << 20]).hexdigest(), hashlib.sha256(view).hexdigest())
+thread = threading.Thread(target=tell)
+thread.start()
+thread.join()
+"""
+"""Maps a file long after its start, and in another thread, as the Java machine does."""
+
+
+def mapped(data: bytes) -> str:
+    return f"{len(data)} {hashlib.sha256(data[: 1 << 20]).hexdigest()} {hashlib.sha256(data).hexdigest()}\n"
+
+
+def test_a_file_that_is_mapped_later_is_not_sent_again_and_never_stale(tmp_path: Path, cache: LibraryCache) -> None:
+    (tmp_path / "lib").mkdir()
+    library, host, folders = tmp_path / "lib" / "large", ShadowHost(), [str(tmp_path / "lib")]
+    data = bytearray(random.Random(1).randbytes(40_000_123))
+    library.write_bytes(data)
+    command = [sys.executable, "-I", "-S", "-c", MAPS, str(library)]
+
+    def warm() -> Outcome:
+        end_s = time.monotonic() + DEADLINE_S
+        while time.monotonic() < end_s:
+            found = run(host, cache, command, tmp_path, folders)
+            assert found.output == mapped(data)
+            if found.statistics.bytes_kept_there > 39_000_000:
+                return found
+            time.sleep(0.2)
+        raise AssertionError("it is sent each time")
+
+    first = run(host, None, command, tmp_path, folders)
+    assert warm().statistics.bytes_out < first.statistics.bytes_out - 39_000_000
+    for at in (0, 20_000_000, len(data) - 1):
+        data[at] ^= 1
+        with library.open("r+b") as file:
+            file.seek(at)
+            file.write(data[at : at + 1])
+        assert run(host, cache, command, tmp_path, folders).output == mapped(data)
+        warm()
+    shelf = cache.folder / f"{shelf_name(OWNER)}.contents"
+    with shelf.open("r+b") as file:
+        file.seek(1 << 20)
+        file.write(b"damage")
+    assert run(host, cache, command, tmp_path, folders).output == mapped(data)
 
 
 def test_what_not_everybody_may_read_is_not_kept(tmp_path: Path, cache: LibraryCache) -> None:

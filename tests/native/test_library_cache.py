@@ -19,7 +19,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from condor_actors.machine.standard.library_cache import HEAD, MAGIC, LibraryCache, shelf_name
-from condor_actors.machine.standard.run_library import MOST_ROOMS, RunLibrary
+from condor_actors.machine.standard.run_library import MOST_ROOMS, MOST_STORED_AT_ONCE, RunLibrary
 
 ALICE, BOB = shelf_name("alice@dom here"), shelf_name("bob@dom here")
 LIMIT = 1 << 20
@@ -246,11 +246,15 @@ def test_what_a_run_says_is_checked(tmp_path: Path) -> None:
     os.close(run.room())
     run.new()
     run.new()
-    assert len(waiting) == 1
+    for _ in range(MOST_STORED_AT_ONCE - 1):
+        os.close(run.room())
+        run.new()
+    assert len(waiting) == 1  # one after the other
     with pytest.raises(BlockingIOError):
-        run.room()  # one is being stored
-    waiting[0].callback(None)
-    for _ in range(MOST_ROOMS - 2):
+        run.room()
+    for number in range(MOST_STORED_AT_ONCE):
+        waiting[number].callback(None)
+    for _ in range(MOST_ROOMS - 1 - MOST_STORED_AT_ONCE):
         os.close(run.room())
     with pytest.raises(BlockingIOError):
         run.room()

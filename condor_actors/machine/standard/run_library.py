@@ -14,8 +14,8 @@ from condor_actors.machine.standard.library_cache import Content, LibraryCache, 
 
 __all__ = ["RunLibrary"]
 
-MOST_ROOMS = 16
-"""So often may a run hand over new contents: what it does to the disk is bounded."""
+MOST_ROOMS, MOST_STORED_AT_ONCE = 64, 4
+"""So often may a run hand over new contents, and so many of these wait for the disk: what it does here is bounded."""
 
 
 class RunLibrary:
@@ -36,7 +36,7 @@ class RunLibrary:
         self._contents: tuple[Content, ...] = ()
         self._room = -1
         self._rooms = 0
-        self._storing = False
+        self._storing = 0
 
     def open(self) -> dict[str, int]:
         """Descriptors for the runtime, by the words that name them; the caller's to close.  Empty: nothing is kept.
@@ -72,7 +72,7 @@ class RunLibrary:
             OSError: there is none.
         """
         self._drop_room()
-        if self._rooms == MOST_ROOMS or self._storing:
+        if self._rooms == MOST_ROOMS or self._storing == MOST_STORED_AT_ONCE:
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         self._rooms += 1
         self._room = os.memfd_create("contents", os.MFD_CLOEXEC)
@@ -83,10 +83,10 @@ class RunLibrary:
         room, self._room = self._room, -1
         if room < 0:
             return
-        self._storing = True
+        self._storing += 1
 
         def stored(_: Any) -> None:
-            self._storing = False
+            self._storing -= 1
             os.close(room)
 
         self._cache.turns.run(self._in_thread, self._cache.add, self._name, room).addErrback(self._told).addBoth(stored)

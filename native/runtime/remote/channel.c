@@ -333,7 +333,7 @@ static void receive_payload(struct waiter *w)
 {
     size_t left = w->answer.size;
     w->result = w->answer.result;
-    for (int i = 0; i < w->out_count && left; i++) {
+    for (int i = w->digest_first && !(w->answer.hints & HINT_DIGEST); i < w->out_count && left; i++) {
         size_t piece = w->out[i].size < left ? w->out[i].size : left;
         if (receive_into(w->out[i].base, piece))
             w->result = -EFAULT;
@@ -465,6 +465,7 @@ static long ask_and_wait(struct thread *self, struct trap *interruptible, const 
     struct waiter *w = &self->waiter;
     memcpy(w->out, out, (size_t)out_count * sizeof *out);
     w->out_count = out_count;
+    w->digest_first = request->call == __NR_pread64 && request->arguments[4] == WANT_DIGEST;
     fd_awaited = request->call == OP_FORK || request->call == OP_IMAGE_BEGIN || request->call == OP_PART;
     __atomic_store_n(&w->state, WAITER_ASKED, __ATOMIC_RELEASE);
     long failed = send_request((unsigned)self->slot, request, in, in_count);

@@ -32,6 +32,7 @@ struct waiter {
     struct answer answer;
     struct vector out[MOST_PARTS];
     int out_count;
+    bool digest_first; /* the first place is for a digest, if one comes */
     long result;
 };
 

@@ -19,9 +19,9 @@ enum { TOLD_AT_ONCE = 64 };
 static struct {
     const struct kept *table; /* NULL: nothing is kept here */
     uint32_t count;
-    uint8_t used[MOST_CONTENTS];
-    int64_t new_at; /* how far the file for new ones is filled; -1: it cannot be */
-} library UNGUARDED("set while there is one thread; later that thread's, as the answers are that came before the questions");
+    uint8_t used[MOST_CONTENTS]; /* by the answers that came before the questions, which are one thread's */
+} library UNGUARDED("set while there is one thread, and only read afterwards, but for what is that thread's");
+static int64_t new_at GUARDED_BY(passed_fd_lock); /* how far the file for new ones is filled; -1: it cannot be */
 
 /* CONTENTS becomes LIBRARY_FD afterwards. Negative: there is none. */
 void library_take(long contents, long table)
@@ -44,7 +44,7 @@ void library_forget(void)
 
 bool library_is_kept(void)
 {
-    return library.table;
+    return library.table && process.direct; /* a member whose channel is relayed has no starter to ask */
 }
 
 /* What home is told of the table: the first bytes of each digest. Returns how many there are. */
@@ -80,6 +80,16 @@ long library_read(const struct kept *which, void *to, size_t size, int64_t offse
     return (long)done;
 }
 
+/* All of what has DIGEST; -ENOENT: it is not kept here. */
+long library_read_whole(const uint8_t *digest, void *to, size_t size)
+{
+    const struct kept *which = library_find(digest);
+    if (!which || which->size != size)
+        return -ENOENT;
+    tell_starter(CONTROL_USED, which - library.table);
+    return library_read(which, to, size, 0);
+}
+
 void library_note_used(const struct kept *which)
 {
     library.used[which - library.table] = true;
@@ -104,18 +114,18 @@ void library_tell_used(void)
 /* Whether the starter has given a file for new contents. */
 bool library_begin_new(void)
 {
-    library.new_at = ask_starter(CONTROL_ROOM, 0) ? -1 : 0;
-    return library.new_at >= 0;
+    new_at = ask_starter(CONTROL_ROOM, 0) ? -1 : 0;
+    return new_at >= 0;
 }
 
 static void put_new(const void *from, size_t size) REQUIRES(passed_fd_lock);
 static void put_new(const void *from, size_t size)
 {
-    for (size_t done = 0; done < size && library.new_at >= 0;) {
-        long put = SYSTEM(__NR_pwrite64, PASSED_FD, (const uint8_t *)from + done, size - done, library.new_at);
+    for (size_t done = 0; done < size && new_at >= 0;) {
+        long put = SYSTEM(__NR_pwrite64, PASSED_FD, (const uint8_t *)from + done, size - done, new_at);
         if (put == -EINTR)
             continue;
-        library.new_at = put <= 0 ? -1 : library.new_at + put;
+        new_at = put <= 0 ? -1 : new_at + put;
         done += put <= 0 ? 0 : (size_t)put;
     }
 }
@@ -131,5 +141,17 @@ void library_add_new(const uint8_t *digest, const void *content, size_t size)
 void library_end_new(void)
 {
     SYSTEM(__NR_close, PASSED_FD);
-    tell_starter(CONTROL_NEW, library.new_at);
+    tell_starter(CONTROL_NEW, new_at);
+}
+
+/* A content that has come with its digest, by itself. */
+void library_add(const uint8_t *digest, const void *content, size_t size)
+{
+    if (library_find(digest) || !try_lock(&passed_fd_lock))
+        return;
+    if (library_begin_new()) {
+        library_add_new(digest, content, size);
+        library_end_new();
+    }
+    unlock(&passed_fd_lock);
 }

@@ -41,6 +41,8 @@ static void *run_member(void *argument)
     root->statistics.bytes_in += s->statistics.bytes_in;
     root->statistics.bytes_out += s->statistics.bytes_out;
     root->statistics.files_opened += s->statistics.files_opened;
+    root->statistics.files_kept_there += s->statistics.files_kept_there;
+    root->statistics.bytes_kept_there += s->statistics.bytes_kept_there;
     root->statistics.served_ns += s->statistics.served_ns;
     for (int i = 0; i < 512; i++)
         root->statistics.by_call[i] += s->statistics.by_call[i];
