@@ -71,9 +71,15 @@ static bool is_question(const struct request *head)
     case __NR_fcntl: return standard && (head->arguments[1] == F_GETFD || head->arguments[1] == F_GETFL);
     case __NR_openat: return (head->arguments[2] & (O_ACCMODE | O_CREAT | O_TRUNC | O_PATH)) == O_RDONLY;
     case __NR_newfstatat: case __NR_statx: case __NR_readlinkat: case __NR_faccessat: case __NR_faccessat2:
+    case __NR_getcwd:
         return true;
     default: return false;
     }
+}
+
+static bool is_about_path(uint16_t call)
+{
+    return call != __NR_ioctl && call != __NR_fcntl && call != __NR_getcwd;
 }
 
 /* Whether a program that asks this still only looks around. */
@@ -81,8 +87,8 @@ static bool still_beginning(const struct request *head)
 {
     switch (head->call) {
     case __NR_read: case __NR_pread64: case __NR_lseek: case __NR_close: case __NR_getdents64: case __NR_ioctl:
-    case __NR_fcntl: case __NR_getcwd: case __NR_statfs: case __NR_fstatfs: case __NR_uname:
-    case OP_FACTS: case OP_PATH_OF: case OP_TEXT: case OP_PROGRAM: case OP_HELLO: case OP_TAKE: return true;
+    case __NR_fcntl: case __NR_statfs: case __NR_fstatfs: case __NR_uname:
+    case __NR_epoll_create1: case OP_FACTS: case OP_PATH_OF: case OP_TEXT: case OP_PROGRAM: case OP_HELLO: case OP_TAKE: return true;
     default: return is_question(head);
     }
 }
@@ -91,7 +97,7 @@ static void add(struct session *s, const struct work *w) REQUIRES(plans_lock);
 static void add(struct session *s, const struct work *w)
 {
     struct plan *plan = s->plan;
-    bool about_path = w->head.call != __NR_ioctl && w->head.call != __NR_fcntl;
+    bool about_path = is_about_path(w->head.call);
     const char *path = about_path ? (const char *)w->payload : "";
     size_t length = about_path ? strnlen(path, w->head.size) : 0;
     bool standard = length == 0 && w->head.arguments[0] >= 0 && w->head.arguments[0] <= 2;
@@ -211,8 +217,7 @@ static bool foretell(struct session *s, const struct question *q, uint32_t numbe
     struct foreseen head = {.call = q->head.call, .path_size = (uint32_t)strlen(q->path) + 1, .ticket = -1};
     bool opens = q->head.call == __NR_openat;
     memcpy(head.arguments, q->head.arguments, sizeof head.arguments);
-    w.head.size = q->head.call == __NR_ioctl || q->head.call == __NR_fcntl
-                      ? 0 : head.path_size;
+    w.head.size = is_about_path(q->head.call) ? head.path_size : 0;
     w.head.id = ID_PLAN;
     if (opens)
         w.head.arguments[4] = WANT_FACTS;

@@ -112,6 +112,52 @@ def test_a_program_that_begins_again_sees_todays_files(tmp_path: Path) -> None:
     assert min(calls[1:]) < calls[0], "on a busy machine some answers lie for too long and are asked for again"
 
 
+DESCRIPTORS = """
+import os, select, sys
+names = sys.argv[1:]
+told = [os.getcwd()]
+files = [open(name) for name in names]
+one, two = select.epoll(), select.epoll()
+told += [each.fileno() for each in files] + [one.fileno(), two.fileno()]
+files[1].close()
+one.close()
+again = [open(names[1]), open(names[0]), select.epoll(), open(names[2])]
+told += [each.fileno() for each in again] + [each.read() for each in (files[0], *again[:2], again[3])]
+told += [os.getcwd(), os.listdir(".") == os.listdir(os.getcwd())]
+os.chdir("below")
+told += [os.getcwd(), os.stat(".").st_ino == os.stat(os.getcwd()).st_ino]
+os.chdir("..")
+os.rename("below", "renamed")
+os.chdir("renamed")
+told += [os.path.basename(os.getcwd())]
+os.chdir("..")
+os.rename("renamed", "below")
+print(told)
+"""
+
+
+@pytest.mark.alone
+def test_descriptors_and_the_directory_are_as_ever_in_a_start_that_is_foreseen(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    names = [str(tmp_path / each) for each in "abc"]
+    for name in names:
+        Path(name).write_text(name)
+    command = [sys.executable, "-I", "-S", "-c", DESCRIPTORS, *names]
+    native = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    host = ShadowHost()
+    outputs: list[str] = []
+    for _ in range(4):
+        run_once(host, command, tmp_path, outputs)
+    assert outputs == [native] * 4
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    (moved / "below").mkdir()
+    for name in "abc":
+        (moved / name).write_text(name)
+    assert run_once(host, command, moved, outputs)
+    assert outputs[-1] == subprocess.run(command, cwd=moved, capture_output=True, text=True, check=True).stdout
+
+
 def run_once(host: ShadowHost, command: list[str], folder: Path, outputs: list[str]) -> int:
     """Run COMMAND under HOST, add what it printed to OUTPUTS and return how many calls it made."""
     ours, theirs = socket.socketpair()

@@ -31,7 +31,6 @@ static struct lock reading; /* of the one thread that takes answers from the soc
 static volatile uint32_t others_waiting ATOMIC;
 static volatile uint32_t signals_are_due ATOMIC; /* home has said so */
 static volatile uint32_t wakeups ATOMIC; /* changes when a sleeper should look again */
-
 static struct {
     uint8_t bytes[INBOX_BYTES];
     size_t start, end;
