@@ -33,10 +33,13 @@ COMMAND = """#!/bin/sh
 ''':'
 here=$0
 [ -h "$here" ] && here=$(readlink -f "$here")
-true <&2 2>/dev/null || exec 2>/dev/null  # a file that is opened later would take the place of one that is closed
-for each in 0 1; do
-    true 2>/dev/null <&$each || eval "exec $each</dev/null"
-done
+open=/proc/self/fd  # to look there takes no descriptor, of which the caller may be allowed few
+if [ -e $open ]; then  # a file that is opened later would take the place of one that is closed
+    [ -e $open/2 ] || exec 2>/dev/null
+    for each in 0 1; do
+        [ -e $open/$each ] || eval "exec $each</dev/null"
+    done
+fi
 [ -d /dev/stdin ] && echo "${0##*/}: the standard input is a directory" >&2 && exit 1
 python=${here%/*}/{python}
 [ -x "$python" ] || python={python}

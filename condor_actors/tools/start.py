@@ -32,6 +32,7 @@ __all__ = ["BUNDLE", "HEAD_BYTES", "command"]
 BUNDLE = f"{__file__.rpartition('/')[0]}/__pycache__/commands.{sys.implementation.cache_tag}.bundle"
 """Where the bundle of this installation is: Python's number for its compiled code, the length of the table of modules
 in four bytes, that table, and the codes."""
+ENOMEM = 12
 INTERRUPTED = 130
 HEAD_BYTES = len(MAGIC_NUMBER) + 4
 
@@ -58,9 +59,26 @@ def command(module: str, function: str) -> int:
         status: int = getattr(sys.modules[module], function)()
     except KeyboardInterrupt:  # before there was anything to interrupt
         status = INTERRUPTED
+    except (MemoryError, ImportError, OSError, SystemError) as error:
+        if not _is_of_memory(error):
+            raise
+        said = f"{sys.argv[0].rpartition('/')[2]}: it may not have as much memory as it needs (see 'ulimit -v')\n"
+        posix.write(2, said.encode(errors="replace"))
+        status = 1
     if "threading" not in sys.modules:
         _end(status)
     return status
+
+
+def _is_of_memory(error: Exception) -> bool:
+    """Whether it is for want of memory that a command cannot go on.
+
+    Of libraries the loader says so in words, and Python's own importer may fail without an exception.
+    """
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == ENOMEM:
+        return True
+    signs = ("failed to map segment", "annot allocate memory", "error return without exception set")
+    return any(words in str(error) for words in signs)
 
 
 def _end(status: int) -> None:

@@ -131,12 +131,36 @@ def test_the_environment_changes_nothing(pool: PersonalPool, command: str, varia
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("limit", ["-f 0", "-c 0", "-n 24", "-v 200000"])
+@pytest.mark.parametrize("limit", ["-f 0", "-c 0", "-n 12", "-n 24", "-v 200000", "-s 64"])
 @pytest.mark.parametrize("command", ["condor_submit job.sub", "condor_q", "condor_status"])
 def test_little_is_enough(pool: PersonalPool, command: str, limit: str) -> None:
     done = shell(pool, f"ulimit {limit}; {command}")
     no_trace(done)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("limit", ["-v 15000", "-v 20000", "-v 25000", "-v 30000", "-v 40000"])
+@pytest.mark.parametrize("command", ["condor_submit job.sub", "condor_q", "condor_who", "condor_submit_dag -f a.dag"])
+def test_too_little_memory_is_said_in_a_line(pool: PersonalPool, command: str, limit: str) -> None:
+    (pool.work / "a.dag").write_text("JOB A job.sub\n")
+    done = shell(pool, f"ulimit {limit}; {command} -no_submit" if "dag" in command else f"ulimit {limit}; {command}")
+    no_trace(done)
+    if done.returncode != 0:
+        (line,) = done.stderr.splitlines()
+        assert "'ulimit -v'" in line
+
+
+@pytest.mark.parametrize("variables", [
+    {"FOO": "\udcff\udcfe"}, {"_CONDOR_FOO": "\udcff"}, {"USER": "\udcff", "LOGNAME": "\udcff"}, {"TMPDIR": "/\udcff"},
+    {"TZ": "\udcff"}, {"HOME": "/tmp/\udcff"}, {"LC_ALL": "ja_JP.SJIS"}, {"PYTHONIOENCODING": "utf-16"}])
+@pytest.mark.parametrize("command", [
+    "condor_submit job.sub", "condor_q", "condor_status", "condor_history", "condor_config_val SPOOL",
+    "condor_userprio"])
+def test_variables_that_are_no_text_change_nothing(pool: PersonalPool, command: str, variables: dict[str, str]) -> None:
+    name, _, rest = command.partition(" ")
+    done = shell(pool, f"umask 777; {pool.command(name)[0]} {rest}", **variables)
+    no_trace(done)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
