@@ -136,6 +136,7 @@ static void note_silent(struct work *w, long result)
     bool writes = w->head.call == __NR_write || w->head.call == __NR_pwrite64;
     if (!file || !writes || file->late_error)
         return;
+    file->late_writer = w->session->virtual_pid;
     if (result < 0)
         file->late_error = (int)-result;
     else if (result < w->head.arguments[2])

@@ -199,6 +199,9 @@ static long serve_hello(struct work *w)
 static long serve_exit(struct work *w)
 {
     struct session *s = w->session;
+    const int lost = ARGUMENT(1) ? 0 : take_lost_write(s);
+    if (lost) /* it dies in another way */
+        return -lost;
     s->state = SHADOW_EXITED;
     process_ends(s);
     records_forget(s); /* its parent may have waited for it before its channel ends */
@@ -341,11 +344,12 @@ static bool is_late(struct work *w, long *result)
     if (!file || !file->late_error || w->again)
         return false;
     *result = -file->late_error;
-    if (w->head.call == __NR_close && w->head.id != ID_NONE)
+    if (w->head.id == ID_NONE) /* a close is done all the same */
+        return w->head.call != __NR_close;
+    file->late_error = 0;
+    if (w->head.call == __NR_close)
         close_entry(w->session, ARGUMENT(0));
-    if (w->head.id != ID_NONE && file_of(w->session, ARGUMENT(0)) == file)
-        file->late_error = 0;
-    return w->head.call != __NR_close || w->head.id != ID_NONE;
+    return true;
 }
 
 static long serve_operation(struct work *w)

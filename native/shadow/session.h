@@ -30,6 +30,7 @@ struct file {
     bool steady;      /* a file of an ordinary file system, whose size is true */
     uint32_t question; /* of the plan: which opened it, plus one */
     int late_error;   /* of a write without an answer; told with the next answer */
+    int late_writer;  /* which process's write that was */
     bool nonblocking; /* the real descriptor never waits */
     bool wants_nonblocking; /* the program asked for that */
     bool inherited;   /* standard input, output, error: not saved, given again */
@@ -133,6 +134,7 @@ struct session {
     struct locked locked[MOST_LOCKED]; /* changed by the session alone, and guarded by the table's lock for others */
     uint32_t locked_count;
     int most_files; /* the program's own limit; at most MAX_FILES */
+    int lost_write; /* why one of its writes failed, of which no answer can tell it any more; 0: none did */
     struct file *handles[MAX_HANDLES];
     struct span *handle_spans[MAX_HANDLES]; /* guarded by the table's lock, as is the next; see mapped.c */
     struct span *spans; /* of the root */
@@ -322,6 +324,8 @@ struct file **handle_of(struct session *s, int64_t handle);
 int real_of(struct session *s, int64_t descriptor);
 long enter_file(struct session *s, struct file *file, int from, bool closes_on_exec);
 long close_entry(struct session *s, int64_t descriptor);
+/* Why a write of this process's failed that it was not told of, once; 0: none did. The host hears of each. */
+int take_lost_write(struct session *s);
 void close_all(struct session *s);
 void open_standard(struct session *s);
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import select
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -299,6 +300,22 @@ def test_no_room_to_note_what_a_program_changes(small_disk: Path) -> None:
 
 
 # ---- power
+
+
+def test_a_write_at_home_that_the_program_does_not_ask_for(small_disk: Path, own_pool: PersonalPool) -> None:
+    """Neither the program nor the shell that runs it would have noticed; nothing more is believed of the rest."""
+    source = Path(__file__).parents[1] / "native/programs/lost_write.c"
+    subprocess.run(["gcc", "-w", "-o", "lost_write", source], cwd=own_pool.work, check=True)
+    small_disk.chmod(0o1777)
+    script = own_pool.work / "lost.sh"
+    script.write_text(f"#!/bin/sh\n./lost_write exit {small_disk}/out || exit 9\n")
+    script.chmod(0o755)
+    with full(small_disk):
+        cluster = own_pool.submit("universe = standard\nexecutable = lost.sh\nlog = lost.log\nqueue\n")
+        own_pool.wait("lost.log")
+    assert own_pool.history(str(cluster))[0]["ExitCode"] == 9
+    said = f"{small_disk}/out: a write failed that the program was not told of: No space left on device"
+    assert said in (own_pool.work / "lost.log").read_text()
 
 
 def test_everything_dies_at_once(own_pool: PersonalPool) -> None:

@@ -105,7 +105,7 @@ schedd administrator shadow all    DataflowJobSkipped GridJobId GridJobStatus Gr
 schedd administrator shadow all    RemoteUserCpu RemoteSysCpu LocalUserCpu LocalSysCpu CumulativeLocalUserCpu
 schedd administrator shadow all    CumulativeLocalSysCpu Leverage CpusUsage BytesSent BytesRecvd RunBytesSent
 schedd administrator shadow all    TransferInStarted TransferInFinished TransferOutStarted TransferOutFinished
-schedd administrator shadow all    RunBytesRecvd NumRemoteSysCalls RemoteSysCalls RefusedCalls FileReadCount
+schedd administrator shadow all    RunBytesRecvd NumRemoteSysCalls RemoteSysCalls FileReadCount
 schedd administrator shadow all    FileWriteCount FileSeekCount FileOpenCount FileReadBytes FileWriteBytes
 schedd administrator shadow all    LibraryCacheHits LibraryCacheBytes
 owner  owner         shadow all    ImageSize DiskUsage MemoryUsage ResidentSetSize ContainerImageDigest

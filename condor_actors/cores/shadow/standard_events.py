@@ -11,7 +11,7 @@ from condor_actors.effects import Effect
 
 __all__ = [
     "CheckpointFacts", "Checkpointed", "CloseHome", "HomeEnded", "HomeFailed", "HomeOpen", "HomeStatistics", "NotTaken",
-    "OpenHome", "ProgramExited", "Refusal",
+    "OpenHome", "ProgramExited", "WriteLost",
 ]
 
 
@@ -103,10 +103,11 @@ class HomeEnded:
 
 
 @attrs.frozen
-class Refusal:
-    """A call of the program's was refused (for the log)."""
+class WriteLost:
+    """A write of the program's failed at home, and it could not be told: it dies of that; where, and why in words."""
 
-    call: str
+    text: str
+    why: str
 
 
 @attrs.frozen(kw_only=True)

@@ -21,7 +21,7 @@ from condor_actors.cores.shadow.standard_events import (
     HomeStatistics,
     NotTaken,
     ProgramExited,
-    Refusal,
+    WriteLost,
 )
 from condor_actors.cores.state_table import EventKey, ignore, total_table
 from condor_actors.effects import CancelTimer, Send, SetTimer
@@ -120,14 +120,6 @@ def _statistics(run: StandardRun, event: HomeStatistics) -> None:
     run.received_bytes = event.written_bytes + event.checkpoint_bytes
 
 
-def _refusal(run: StandardRun, event: Refusal) -> None:
-    """A call that a home does not do is named in the job's ad."""
-    known = run.attributes.get_str("RefusedCalls", run.job.get_str("RefusedCalls"))
-    if event.call not in known.split(","):
-        run.attributes["RefusedCalls"] = f"{known},{event.call}" if known else event.call
-        run.tell("")
-
-
 # ---- checkpoints
 
 
@@ -183,6 +175,12 @@ def _not_taken(run: StandardRun, event: NotTaken) -> None:
 # ---- the end
 
 
+def _write_lost(run: StandardRun, event: WriteLost) -> None:
+    """Its user hears of it: what the program wrote is not all there, whatever it thinks itself."""
+    run.note("write lost", f"{event.text}: {event.why}")
+    run.log(JobEventType.GENERIC, Info=f"{event.text}: {event.why}")
+
+
 def _program_exited(run: StandardRun, event: ProgramExited) -> None:
     """Home knows the exit status before the starter tells it."""
     run.status, run.problem, run.why = event.status, event.problem, event.why
@@ -229,11 +227,11 @@ _ROWS: dict[EventKey, Sequence[Step | ignore]] = {
         _home_over_bringing, _over,
     ),
     HomeStatistics: (*(_statistics,) * 7, _over),
-    Refusal: (*(_refusal,) * 7, _over),
     CheckpointRun: (*(_not_running,) * 4, _checkpoint, _apart, _home, _over),
     "timer checkpoint": (*(_not_running,) * 4, _checkpoint_again, _apart, _home, _over),
     Checkpointed: (*(_checkpointed,) * 7, _over),
     NotTaken: (*(_not_taken,) * 7, _over),
+    WriteLost: (*(_write_lost,) * 7, _over),
     ProgramExited: (*(_program_exited,) * 7, _over),
     RunExited: (*(_bring,) * 6, _home, _over),
     "timer home": (*(_not_home,) * 6, _home_is_late, _over),

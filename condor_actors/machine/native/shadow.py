@@ -12,7 +12,8 @@ a reactor or a ``select`` can watch:
 ``INCREMENT``       as ``IMAGE``: what changed since the last whole image (``text``: ``<image>.delta``)
 ``NO_IMAGE``        a checkpoint failed (``value``: errno, ``text``: why); the program goes on
 ``BROKEN``          the other side broke the protocol, or the program's files are gone (``text``)
-``WRITE_LOST``      a write that nobody waited for has failed, and the program ended without asking (``value``: errno)
+``WRITE_LOST``      a write that nobody waited for has failed, and the program did not ask; it dies of SIGBUS when it
+                    would exit (``value``: errno, ``detail``: the process whose write it was, ``text``: the file)
 ``MEMBER``          of a direct channel: a helper's (``value``: its descriptor, the taker's; ``detail``: its number)
 ``MEMBER_STRAIGHT`` a helper has a connection of its own straight home (``value``: its label; ``detail``: its number)
 ``WANTS_SPARE``     a helper waits for such a connection: ``spare``

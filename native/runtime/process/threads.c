@@ -285,9 +285,10 @@ void end_program(struct thread *self, int status)
     plan_end();
     give_back(self);
     release_owned(self);
-    if (shared_write_all(self))
-        die_of(SIGBUS); /* as the kernel ends who changes a mapping that its disk has no room for */
-    ask(self, &request, NULL, 0, NULL, 0, NULL);
+    /* As the kernel ends who changes a mapping that its disk has no room for: also where a write has failed that did not
+     * wait for its answer, and nothing has asked for that since. */
+    if (shared_write_all(self) || ask(self, &request, NULL, 0, NULL, 0, NULL) < 0)
+        die_of(SIGBUS);
     send_terminal_signals(self);
     tell_starter(CONTROL_EXITED, status);
     die(status);

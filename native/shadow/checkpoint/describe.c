@@ -256,8 +256,8 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
 {
     char link[64], path[PATH_LIMIT] = {0};
     struct stat st;
-    if (file->late_error) /* not told yet: an image would not know of it */
-        return -file->late_error;
+    if (file->late_error || w->session->lost_write) /* not told yet: an image would not know of it */
+        return -(file->late_error ? file->late_error : w->session->lost_write);
     if (fstat(file->real, &st) < 0)
         return -errno;
     snprintf(link, sizeof link, "/proc/self/fd/%d", file->real);

@@ -132,12 +132,54 @@ long enter_file(struct session *s, struct file *file, int from, bool closes_on_e
     return -EMFILE;
 }
 
+static bool is_open(const struct session *s, const struct file *file)
+{
+    for (int i = 0; i < MAX_FILES; i++)
+        if (s->entries[i].file == file)
+            return true;
+    return false;
+}
+
+static bool has_late(const struct session *s, const struct file *file)
+{
+    return file && file->late_error && file->late_writer == s->virtual_pid;
+}
+
+static void tell_lost(struct session *s, const struct file *file)
+{
+    char link[64], path[160] = {0}, text[240];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file->real);
+    const bool named = readlink(link, path, sizeof path - 1) > 0;
+    snprintf(text, sizeof text, "%s: a write failed that the program was not told of", named ? path : "a file");
+    tell(s->root, SHADOW_WRITE_LOST, file->late_error, file->late_writer, text);
+}
+
+int take_lost_write(struct session *s)
+{
+    int lost = s->lost_write;
+    for (int i = 0; i < MAX_FILES; i++) {
+        struct file *file = s->entries[i].file;
+        if (!has_late(s, file))
+            continue;
+        tell_lost(s, file);
+        lost = file->late_error;
+        file->late_error = 0;
+    }
+    s->lost_write = 0;
+    return lost;
+}
+
 long close_entry(struct session *s, int64_t descriptor)
 {
     struct file *file = file_of(s, descriptor);
     if (!file)
         return -EBADF;
     s->entries[descriptor] = (struct entry){0};
+    if (has_late(s, file) && !is_open(s, file)) {
+        tell_lost(s, file);
+        s->lost_write = file->late_error;
+        file->late_error = 0;
+    }
     records_closed(s, file);
     if (file->queue)
         posix_queue_closed(s, file);
@@ -152,10 +194,13 @@ void close_all(struct session *s)
     ipc_process_ended(s);
     for (int i = 0; i < MAX_FILES; i++) {
         struct file *file = s->entries[i].file;
-        if (file && file->late_error)
-            tell(s, SHADOW_WRITE_LOST, file->late_error, i, "a write failed that the program was not told of");
-        if (file)
-            close_entry(s, i);
+        if (!file)
+            continue;
+        if (file->late_error && file->references == 1) { /* whose write it was, that process has gone before */
+            tell_lost(s, file);
+            file->late_error = 0;
+        }
+        close_entry(s, i);
     }
     for (int i = 0; i < MAX_HANDLES; i++)
         if (s->handles[i]) {

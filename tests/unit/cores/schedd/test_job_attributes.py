@@ -160,10 +160,10 @@ def test_a_shadow_takes_no_generation_back() -> None:
 def test_a_report_is_bounded_and_an_ad() -> None:
     queue = Queue("")
     run = queue.run()
-    for text in (b"ExitCode = ((", b"\xff\xfe", b'RefusedCalls = "' + b"x" * 100_000 + b'"\n'):
+    for text in (b"ExitCode = ((", b"\xff\xfe", b'RemoteSysCalls = "' + b"x" * 100_000 + b'"\n'):
         queue.core.runs.updated(RunUpdated(run_id=run.run_id, attributes=text), "ann")
         queue.core.runs.updated(RunUpdated(run_id=run.run_id, attributes=text), "bob")
-    assert queue.job.ad.find("refusedcalls") is None
+    assert queue.job.ad.find("remotesyscalls") is None
     assert queue.job.ad.find("exitcode") is None
 
 

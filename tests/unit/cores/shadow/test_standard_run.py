@@ -21,8 +21,10 @@ from condor_actors.cores.shadow.standard_run import (
     OpenHome,
     ProgramExited,
     StandardRun,
+    WriteLost,
 )
 from condor_actors.effects import Answer, Ask, Send, SetTimer
+from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import AskFailed, PeerDown, TimerFired
 from condor_actors.messages.run import (
     Activated,
@@ -121,6 +123,13 @@ def test_a_checkpoint_that_helpers_prevent_is_asked_for_again() -> None:
     assert len(shadow.sent(CheckpointRun)) == 2
     shadow.tell(NotTaken(28, "no space"), TimerFired(key="checkpoint"))
     assert len(shadow.sent(CheckpointRun)) == 2
+
+
+def test_a_write_that_was_lost_is_in_the_log() -> None:
+    shadow = Shadow().running()
+    shadow.tell(WriteLost("/home/ann/out: a write failed", "No space left on device"))
+    (log,) = [each for each in shadow.done if isinstance(each, Log) and each.event == JobEventType.GENERIC]
+    assert log.facts["Info"] == "/home/ann/out: a write failed: No space left on device"
 
 
 def test_a_stream_that_breaks_ends_the_run_without_a_lease() -> None:
