@@ -85,7 +85,7 @@ STANDARD_EVENTS: tuple[Any, ...] = (
     st.HomeFailed("no such file", 13), m.CheckpointRun(run_id=RUN), st.Checkpointed(_FACTS),
     st.Checkpointed(_FACTS, last=True), st.NotTaken(11, "helpers run"), st.NotTaken(5, "no room"),
     st.ProgramExited(0), st.ProgramExited(0, 2, "no such program"), st.HomeEnded("the stream broke"),
-    st.WriteLost("/u/out: a write failed", "no space"),
+    st.HomeProblem("/u/out: a write failed"),
     st.HomeStatistics(calls=4, local_cpu_s=0.5, by_name=(("read", 4),)),
     *(TimerFired(key=key) for key in ("checkpoint", "home", "word")),
 )

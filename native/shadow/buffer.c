@@ -42,6 +42,7 @@ struct session *session_new(void)
     s->bell = s->ready_set = -1;
     s->began = ticks_since_boot();
     pthread_mutex_init(&s->positions_lock, NULL);
+    pthread_mutex_init(&s->entering_lock, NULL);
     return s;
 }
 

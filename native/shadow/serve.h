@@ -80,6 +80,12 @@ long serve_orphans(struct work *w);
 /* terminal_signals.c */
 long serve_terminal_signals(struct work *w);
 
+/* mapped_elsewhere.c */
+/* Whether others have a file mapped or locked that the family is about to map: the host is told.  Else, or if it LOOKS not,
+ * *MARK is a descriptor that marks it as mapped by this family, -1: it cannot be marked. */
+struct stat;
+bool mapped_elsewhere(struct session *s, const struct file *file, const struct stat *st, bool looks, int *mark);
+
 /* mapped.c */
 long serve_share(struct work *w);
 

@@ -138,7 +138,9 @@ struct session {
     struct file *handles[MAX_HANDLES];
     struct span *handle_spans[MAX_HANDLES]; /* guarded by the table's lock, as is the next; see mapped.c */
     struct span *spans; /* of the root */
+    ino_t refused_inode; /* of the root: of which file the host was told last that others have it */
     struct memory_account *memory;  /* of the root; guarded by the table's lock */
+    pthread_mutex_t entering_lock;  /* of the root: whether a file is mapped that was not; taken before the table's */
     pthread_mutex_t positions_lock; /* of the root: a read or write of what is mapped, and where it was */
     int64_t moved_at[MOST_SLOTS];   /* where in its file each thread's last one of these began */
     uint8_t *in;

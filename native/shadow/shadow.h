@@ -54,6 +54,7 @@ enum shadow_event_kind {
                                     helper has taken it, since it need not be the one that waited */
     SHADOW_ENDED = 7,    /* the session is over; its id is free */
     SHADOW_INCREMENT = 9, /* as SHADOW_IMAGE, of a file that needs the whole image before it; text: its name */
+    SHADOW_REFUSED = 13,   /* a call was refused for a reason that its errno does not tell; text: which */
     SHADOW_WRITE_LOST = 8, /* a late write failed, and nothing asked for it; value: errno, detail: pid in the family; text: where */
 };
 

@@ -11,7 +11,7 @@ from condor_actors.effects import Effect
 
 __all__ = [
     "CheckpointFacts", "Checkpointed", "CloseHome", "HomeEnded", "HomeFailed", "HomeOpen", "HomeStatistics", "NotTaken",
-    "OpenHome", "ProgramExited", "WriteLost",
+    "HomeProblem", "OpenHome", "ProgramExited",
 ]
 
 
@@ -103,11 +103,13 @@ class HomeEnded:
 
 
 @attrs.frozen
-class WriteLost:
-    """A write of the program's failed at home, and it could not be told: it dies of that; where, and why in words."""
+class HomeProblem:
+    """What a user has to know and the program cannot tell, in words.
+
+    It is a write that failed, of which the program dies, or a file that others have mapped.
+    """
 
     text: str
-    why: str
 
 
 @attrs.frozen(kw_only=True)

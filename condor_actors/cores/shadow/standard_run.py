@@ -12,7 +12,7 @@ event             what follows
 ``HomeFailed``    ended: tried again, or held
 ``Checkpointed``  the queue and the log hear of it; asked for again after the interval
 ``NotTaken``      asked for again soon when helpers run, else told in the log
-``WriteLost``     told in the log; the program dies of it
+``HomeProblem``   told in the log
 ``ProgramExited`` the exit status, known here before the starter tells it
 ``HomeEnded``     with an exit: waits for the starter's word; without: the run is lost, or its end is on the way
 ================= ==========================================================================================
@@ -38,11 +38,11 @@ from condor_actors.cores.shadow.standard_events import (
     HomeEnded,
     HomeFailed,
     HomeOpen,
+    HomeProblem,
     HomeStatistics,
     NotTaken,
     OpenHome,
     ProgramExited,
-    WriteLost,
 )
 from condor_actors.cores.shadow.standard_run_table import EXIT_PATIENCE_S, TABLE
 from condor_actors.effects import CancelTimer, Effect, Send, SetTimer
@@ -53,7 +53,7 @@ from condor_actors.messages.shadow_host import StartRun
 __all__ = [
     "CheckpointFacts", "Checkpointed", "CloseHome", "HomeEnded", "HomeFailed", "HomeOpen", "HomeStatistics", "NotTaken",
     "OpenHome", "ProgramExited", "StandardRun",
-    "WriteLost",
+    "HomeProblem",
 ]
 
 APART_S = 60.0

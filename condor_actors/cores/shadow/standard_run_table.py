@@ -18,10 +18,10 @@ from condor_actors.cores.shadow.standard_events import (
     HomeEnded,
     HomeFailed,
     HomeOpen,
+    HomeProblem,
     HomeStatistics,
     NotTaken,
     ProgramExited,
-    WriteLost,
 )
 from condor_actors.cores.state_table import EventKey, ignore, total_table
 from condor_actors.effects import CancelTimer, Send, SetTimer
@@ -175,10 +175,10 @@ def _not_taken(run: StandardRun, event: NotTaken) -> None:
 # ---- the end
 
 
-def _write_lost(run: StandardRun, event: WriteLost) -> None:
-    """Its user hears of it: what the program wrote is not all there, whatever it thinks itself."""
-    run.note("write lost", f"{event.text}: {event.why}")
-    run.log(JobEventType.GENERIC, Info=f"{event.text}: {event.why}")
+def _home_problem(run: StandardRun, event: HomeProblem) -> None:
+    """Its user hears of it, whatever the program makes of that itself."""
+    run.note("problem at home", event.text)
+    run.log(JobEventType.GENERIC, Info=event.text)
 
 
 def _program_exited(run: StandardRun, event: ProgramExited) -> None:
@@ -231,7 +231,7 @@ _ROWS: dict[EventKey, Sequence[Step | ignore]] = {
     "timer checkpoint": (*(_not_running,) * 4, _checkpoint_again, _apart, _home, _over),
     Checkpointed: (*(_checkpointed,) * 7, _over),
     NotTaken: (*(_not_taken,) * 7, _over),
-    WriteLost: (*(_write_lost,) * 7, _over),
+    HomeProblem: (*(_home_problem,) * 7, _over),
     ProgramExited: (*(_program_exited,) * 7, _over),
     RunExited: (*(_bring,) * 6, _home, _over),
     "timer home": (*(_not_home,) * 6, _home_is_late, _over),

@@ -32,12 +32,12 @@ from condor_actors.cores.shadow.standard_run import (
     HomeEnded,
     HomeFailed,
     HomeOpen,
+    HomeProblem,
     HomeStatistics,
     NotTaken,
     OpenHome,
     ProgramExited,
     StandardRun,
-    WriteLost,
 )
 from condor_actors.cores.starter.run_spec import NULL
 from condor_actors.daemons.shadow.remote_checkpoint_store import RemoteCheckpointStore
@@ -369,7 +369,9 @@ class StandardShadow(Shadow):
         elif kind is EventKind.NO_IMAGE:
             self._turn(NotTaken(event.value, event.text))
         elif kind is EventKind.WRITE_LOST:
-            self._turn(WriteLost(event.text, os.strerror(event.value)))
+            self._turn(HomeProblem(f"{event.text}: {os.strerror(event.value)}"))
+        elif kind is EventKind.REFUSED:
+            self._turn(HomeProblem(event.text))
         elif kind is EventKind.BROKEN:
             self.context.log.warn("{run}: {text} ({number})", run=self.core.order.run_id, text=event.text,
                                   number=event.value)

@@ -14,6 +14,7 @@ a reactor or a ``select`` can watch:
 ``BROKEN``          the other side broke the protocol, or the program's files are gone (``text``)
 ``WRITE_LOST``      a write that nobody waited for has failed, and the program did not ask; it dies of SIGBUS when it
                     would exit (``value``: errno, ``detail``: the process whose write it was, ``text``: the file)
+``REFUSED``         a call was refused for a reason that its errno does not tell (``text``: which)
 ``MEMBER``          of a direct channel: a helper's (``value``: its descriptor, the taker's; ``detail``: its number)
 ``MEMBER_STRAIGHT`` a helper has a connection of its own straight home (``value``: its label; ``detail``: its number)
 ``WANTS_SPARE``     a helper waits for such a connection: ``spare``
@@ -51,6 +52,7 @@ class EventKind(enum.IntEnum):
     MEMBER = 10
     MEMBER_STRAIGHT = 11
     WANTS_SPARE = 12
+    REFUSED = 13
 
 
 @attrs.frozen(kw_only=True)

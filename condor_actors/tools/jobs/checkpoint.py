@@ -120,6 +120,8 @@ class _Run:
             self._plan_next(HELPERS_PAUSE_S if helpers_run else self._options.every_s)
         elif event.kind is EventKind.WRITE_LOST:
             _say(f"{event.text}: {os.strerror(event.value)}")
+        elif event.kind is EventKind.REFUSED:
+            _say(event.text)
         elif event.kind is EventKind.BROKEN:
             self._failure = self._failure or event.text  # what comes later came of it
         elif event.kind in (EventKind.IMAGE, EventKind.INCREMENT):

@@ -40,6 +40,7 @@ struct span {
     int64_t from;        /* of the file, what is at BASE */
     uint32_t users;      /* handles */
     struct session *leaves; /* who gives its memory back */
+    int mark;            /* -1: another span of the file has it, or there is none; see mapped_elsewhere.c */
     struct session *filler;
     struct piece filling;
     struct piece filled[MOST_FILLED]; /* ascending, apart */
@@ -88,7 +89,8 @@ static struct span *add_span(struct session *root, const struct stat *st, int64_
     struct span *p = base < ARENA_BYTES ? calloc(1, sizeof *p) : NULL;
     if (!p)
         return NULL;
-    *p = (struct span){.next = root->spans, .device = st->st_dev, .inode = st->st_ino, .base = base, .room = room, .from = from};
+    *p = (struct span){.next = root->spans, .device = st->st_dev, .inode = st->st_ino, .base = base, .room = room, .from = from,
+                       .mark = -1};
     root->spans = p;
     return p;
 }
@@ -116,6 +118,13 @@ static void drop_span(struct session *root, struct span *p)
     while (*place != p)
         place = &(*place)->next;
     *place = p->next;
+    for (struct span *other = root->spans; other && p->mark >= 0; other = other->next)
+        if (other->inode == p->inode && other->device == p->device) {
+            other->mark = p->mark;
+            p->mark = -1;
+        }
+    if (p->mark >= 0)
+        close(p->mark);
     free(p);
 }
 
@@ -172,6 +181,15 @@ static void use_span(struct session *s, int64_t handle, struct span *p)
 static int64_t place_of(const struct span *p)
 {
     return (int64_t)(p->base | (uint64_t)__builtin_ctzll(p->room));
+}
+
+static bool is_mapped(const struct session *root, const struct stat *st) REQUIRES(table_lock);
+static bool is_mapped(const struct session *root, const struct stat *st)
+{
+    const struct span *p = root->spans;
+    while (p && !(p->inode == st->st_ino && p->device == st->st_dev))
+        p = p->next;
+    return p;
 }
 
 /* After a restart, a member says where in the arena it has a piece of a file. */
@@ -369,6 +387,19 @@ static long say_where(struct work *w, struct shared_place *to)
     return result;
 }
 
+/* MARK is of a span of that file, if there is one. */
+static void keep_mark(struct session *root, const struct stat *st, int mark) REQUIRES(table_lock);
+static void keep_mark(struct session *root, const struct stat *st, int mark)
+{
+    struct span *p = root->spans;
+    while (p && !(p->inode == st->st_ino && p->device == st->st_dev && p->mark < 0))
+        p = p->next;
+    if (mark >= 0 && p)
+        p->mark = mark;
+    else if (mark >= 0)
+        close(mark);
+}
+
 static long put_place(struct work *w, long result, const struct shared_place *place)
 {
     uint8_t *to = result < 0 ? NULL : out_room(w, sizeof *place);
@@ -404,13 +435,24 @@ long serve_share(struct work *w)
         return -errno;
     if (!S_ISREG(st.st_mode)) /* a mapping of a device is new memory each time */
         return -ENOTBLK;
+    const bool claims = ARGUMENT(3) == SHARE_CLAIM; /* of what it has had mapped: that is not taken from it */
+    int mark = -1;
+    pthread_mutex_lock(&s->root->entering_lock); /* a member that enters the same file sees our mark, and takes it for another's */
     pthread_mutex_lock(&table_lock);
-    if (ARGUMENT(3) == SHARE_CLAIM)
+    const bool is_new = !is_mapped(s->root, &st) && ((*held)->flags & O_ACCMODE) == O_RDWR;
+    pthread_mutex_unlock(&table_lock);
+    const bool refused = is_new && mapped_elsewhere(s, *held, &st, !claims, &mark);
+    pthread_mutex_lock(&table_lock);
+    if (refused)
+        result = -EAGAIN;
+    else if (claims)
         result = claim(s, &st, &range, ARGUMENT(0), ARGUMENT(4), ARGUMENT(5));
     else
         result = give(w, &st, &range, ARGUMENT(3) == SHARE_FILLED && !w->again, &place);
+    keep_mark(s->root, &st, mark);
     pthread_mutex_unlock(&table_lock);
-    return ARGUMENT(3) == SHARE_CLAIM ? result : put_place(w, result, &place);
+    pthread_mutex_unlock(&s->root->entering_lock);
+    return claims ? result : put_place(w, result, &place);
 }
 
 /* HANDLE is given up.  Returns 0, or which part of the arena nobody uses any more: S is to give its memory back. */

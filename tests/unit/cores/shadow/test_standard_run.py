@@ -16,12 +16,12 @@ from condor_actors.cores.shadow.standard_run import (
     HomeEnded,
     HomeFailed,
     HomeOpen,
+    HomeProblem,
     HomeStatistics,
     NotTaken,
     OpenHome,
     ProgramExited,
     StandardRun,
-    WriteLost,
 )
 from condor_actors.effects import Answer, Ask, Send, SetTimer
 from condor_actors.messages.codes import JobEventType
@@ -127,7 +127,7 @@ def test_a_checkpoint_that_helpers_prevent_is_asked_for_again() -> None:
 
 def test_a_write_that_was_lost_is_in_the_log() -> None:
     shadow = Shadow().running()
-    shadow.tell(WriteLost("/home/ann/out: a write failed", "No space left on device"))
+    shadow.tell(HomeProblem("/home/ann/out: a write failed: No space left on device"))
     (log,) = [each for each in shadow.done if isinstance(each, Log) and each.event == JobEventType.GENERIC]
     assert log.facts["Info"] == "/home/ann/out: a write failed: No space left on device"
 
