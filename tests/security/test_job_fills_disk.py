@@ -88,6 +88,23 @@ def test_a_job_that_takes_the_disk_is_held_with_the_numbers(default: RootPool, n
     assert "request_disk" in reason
 
 
+@pytest.mark.parametrize("files", [
+    "transfer_input_files = own://x/name\n", 'transfer_output_files = name\ntransfer_output_remaps = "name = own://x"\n',
+])
+def test_a_transfer_plugin_of_its_own_takes_no_more(default: RootPool, files: str) -> None:
+    """Before the job begins, and after it has ended."""
+    plugin = default.work / "plugin"
+    plugin.write_text("#!/bin/sh\nmkdir -m 300 closed\ncat /dev/zero > closed/large\nsleep 1000\n")
+    plugin.chmod(0o755)
+    cluster = default.submit(
+        "executable = /usr/bin/touch\ntransfer_executable = false\narguments = name\nlog = plugin.log\n"
+        f"should_transfer_files = YES\ntransfer_plugins = own = {plugin}\n{files}queue\n")
+    default.until_status(f"{cluster}.0", 5)
+    (job,) = default.jobs(str(cluster))
+    assert "MB (JOB_DISK_LIMIT), and was killed" in str(job["HoldReason"])
+    default.run("condor_rm", str(cluster))
+
+
 def test_holes_and_second_names_are_no_disk(default: RootPool) -> None:
     """A file of a TB with nothing in it, and one of 4 MB with twenty names."""
     cluster = submitted(default, "honest", (

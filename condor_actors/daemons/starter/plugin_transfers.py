@@ -3,7 +3,7 @@
 Theory: a plugin, a job's own above all, is confined like the job, runs in its control group, and has hardly any
 environment.  It works in the scratch directory, so that is lent to the job's account while it runs, and taken back when
 none of its processes is left: what is looked at afterwards nobody changes.  What it says of itself is read like
-anything that a job has left there.
+anything that a job has left there.  It may use as much disk as the job.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PluginTransfers:
         self._wanted, self._done = wanted, done
         self._calls: list[tuple[Plugin, Files]] = []
         self._tries = 0
-        self._late = False
+        self._late, self._over = False, ""
         together: dict[str, Files] = {}
         for plugin, url, path in files:
             if plugin.several and plugin.path in together:
@@ -80,7 +80,7 @@ class PluginTransfers:
         plugin, files = self._calls[0]
         sandbox = self._sandbox()
         starter = self._starter
-        self._tries, self._late = 0, False
+        self._tries, self._late, self._over = 0, False, ""
 
         def ready() -> int:
             sandbox.clear_files(PLUGIN_FILES)
@@ -115,6 +115,7 @@ class PluginTransfers:
         try:
             if self._wanted():
                 launch_for(self._starter, self._plan(plugin, files, result), self._ended)
+                self._watch_disk()
                 run = self._starter.edges.settings.run
                 self._starter.held.deadline = self._starter.edges.reactor.callLater(
                     run.fetch_s, self._starter.context.as_turn(self._too_late))
@@ -148,6 +149,20 @@ class PluginTransfers:
         spec = self._starter.spec
         return attrs.evolve(spec, container=None, networking=spec.networking or not plugin.own)
 
+    def _watch_disk(self) -> None:
+        starter, bound = self._starter, self._starter.claim.disk
+        if bound.watched:
+            starter.edges.disk.begin(
+                starter.run_id, bound, self._sandbox(), pids=starter.pids, stands=lambda _: None,
+                used=starter.context.as_turn(lambda used_kib: self._too_much(bound.exceeded(used_kib))),
+                makes_room=starter.context.as_turn(
+                    lambda used_kib, floor_kib: self._too_much(bound.takes_room(used_kib, floor_kib)[0])))
+
+    def _too_much(self, reason: str) -> None:
+        if reason and not self._over:
+            self._over = reason
+            self._starter.held.kill()
+
     def _too_late(self) -> None:
         self._late = True
         self._starter.held.kill()
@@ -162,8 +177,11 @@ class PluginTransfers:
             self._tries += 1
             self._starter.edges.reactor.callLater(delay_s, self._starter.context.as_turn(lambda: self._ended(end)))
             return
+        self._starter.edges.disk.end(self._starter.run_id)
         plugin, files = self._calls[0]
-        if self._late:
+        if self._over:
+            self._look_back(f"{shown_url(files[0][0])}: {plugin.path}: {self._over}", -1)
+        elif self._late:
             limit_s = self._starter.edges.settings.run.fetch_s
             self._look_back(f"{shown_url(files[0][0])}: {plugin.path} took more than {limit_s:g} s "
                             "(MAX_FILE_TRANSFER_PLUGIN_LIFETIME)", -1)
