@@ -57,6 +57,8 @@ GRANTS: dict[str, dict[str, Any]] = {
     "a starter whose node ends its line": {"starter_node": f"<execute:1?{FORGED}>"},
     "a startd on a third machine": {"slot_ad": slot(MyAddress="<other:1>")},
     "a claim id that ends its line": {"claim_id": f"{EXECUTE}#1#1{FORGED}"},
+    "a claim id that another machine will give": {"claim_id": "<other:9620>#1#1"},
+    "a claim id of another pool's machine": {"claim_id": "<execute%physics:9620>#1#1"},
     "a claim id without end": {"claim_id": "c" * 100_000},
     "no secret": {"secret": ""},
     "a secret without end": {"secret": "s" * 100_000},

@@ -74,6 +74,33 @@ result = own.advertise(node, AdKind.SUBMITTER, Name="group_x.alice@trio", Machin
     assert "<10.88.7.2%evil:1>" in names
 
 
+@pytest.mark.parametrize("name", ["bob@trio%trio", "bob@trio%", "bob@trio%calm", "%", "bob@TRIO", "bob@tri\u043e",
+                                  "group_x.bob@trio%evil%trio", "bob@trio\u2024evil"])
+def test_no_spelling_of_a_submitter_is_one_of_this_pool_or_a_third(attacked: AttackedPool, name: str) -> None:
+    """Names with marks of other pools, with other letters, with letters that look the same."""
+    before = {"bob@trio", "bob@trio%calm", "bob@trio%trio"}
+    said = intrude(attacked.evil, PARTNER + """
+result = own.advertise(node, AdKind.SUBMITTER, Name=name, Machine="submit.trio", IdleJobs=5,
+                       ScheddName="submit.trio", MyAddress="<10.88.7.2:1>", MyType="Submitter", RunningJobs=0)
+""", node=attacked.collector, name=name)
+    assert said == "Done"
+    shown = attacked.manager.run("condor_status", "-submitters", "-af:,", "Name", "ScheddName", "MyAddress")
+    mine = [line.split(", ") for line in shown.splitlines()]
+    assert not before & {each for words in mine for each in words}
+    assert all(words[0].endswith("%evil") and words[1].endswith("%evil") for words in mine), mine
+    assert all("%evil:" in words[2] for words in mine), mine
+
+
+@pytest.mark.parametrize("address", ["<10.88.7.2%trio:1>", "<10.88.7.2%:1>", "10.88.7.2:1", "unix:/run/x.sock", ""])
+def test_its_submitters_are_at_no_address_that_is_not_its_own(attacked: AttackedPool, address: str) -> None:
+    said = intrude(attacked.evil, PARTNER + """
+result = own.advertise(node, AdKind.SUBMITTER, Name="eve@trio", Machine="submit.trio", IdleJobs=5,
+                       ScheddName="submit.trio", MyAddress=address, MyType="Submitter", RunningJobs=0)
+""", node=attacked.collector, address=address)
+    assert said.startswith("denied"), said
+    assert "eve" not in attacked.manager.run("condor_status", "-submitters", "-af", "Name")
+
+
 def test_it_withdraws_ads_of_others(attacked: AttackedPool) -> None:
     for kind, name in (("SCHEDD", "submit.trio"), ("SLOT", "slot1@manager.trio")):
         intrude(attacked.evil, PARTNER + "result = own.withdraw(node, AdKind[kind], name)", node=attacked.collector,

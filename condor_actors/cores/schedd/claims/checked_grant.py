@@ -3,7 +3,8 @@
 Theory: an execute machine is trusted with the jobs that it runs, and with nothing else.  What it says in a grant goes a
 long way: names into the logs that jobs share and into the environments of a gang's other nodes, the node of its starter
 host into the order that sends the owner's files there.  So a grant counts only if all of it is about the machine that
-was asked, and if its names are words: without blanks, quotes, commas and control characters.
+was asked, and if its names are words: without blanks, quotes, commas and control characters.  A claim id begins with
+the address of its startd: one that began with another's would be taken when that one grants it.
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ class CheckedGrant:
             raise BadGrant(f"its lease of {message.lease_s} s is none")
         if _machine(message.slot_name) != self._machine:
             raise BadGrant(f"it is for {message.slot_name}, which is no slot of {self._machine}")
+        maker = message.claim_id.partition("#")[0]
+        if maker.startswith("<") and host_of(node_abroad(maker, realm)) != self._host:
+            raise BadGrant(f"its claim id is {message.claim_id}, of another machine than {self._host}")
         self.starter_node = node_abroad(message.starter_node, realm)
         if host_of(self.starter_node) != self._host:
             raise BadGrant(f"its starter is at {message.starter_node}, another machine than {self._host}")
