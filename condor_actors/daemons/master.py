@@ -38,7 +38,14 @@ from condor_actors.cores.master.supervisor_events import (
     TurnOn,
 )
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
-from condor_actors.daemons.master_settings import Child, MasterSettings, children_of, collectors_of, obituary
+from condor_actors.daemons.master_settings import (
+    Child,
+    MasterSettings,
+    children_of,
+    collectors_of,
+    obituary,
+    reason_of,
+)
 from condor_actors.daemons.measures import Measure
 from condor_actors.effects import Effect
 from condor_actors.machine.supervisor.master_host import Host
@@ -157,8 +164,9 @@ class MasterActor(Actor):
     def _obituary(self, effect: Obituary) -> None:
         master = self.master
         child = master.children.get(effect.name)
-        master.world.log.error("{name} (pid {pid}) {how}, failure {failures} in a row", name=effect.name,
-                               pid=effect.pid, how=effect.how, failures=effect.failures)
+        why = reason_of(child) if child is not None and (effect.code or 0) > 0 else ""
+        master.world.log.error("{name} (pid {pid}) {how}, failure {failures} in a row{why}", name=effect.name,
+                               pid=effect.pid, how=effect.how, failures=effect.failures, why=why and f": {why}")
         failures = effect.failures if effect.code != CONFIG_ERROR else max(effect.failures, MANY_FAILURES)
         master.host.notify(f"STATUS={effect.name} {effect.how}\nX_FAILURES={failures}")
         if child is None or not master.settings.obituaries or not master.settings.admin or master.world.mail is None:

@@ -15,6 +15,8 @@ from condor_actors.machine.supervisor.master_host import last_lines
 
 __all__ = ["Child", "MasterSettings", "children_of", "collectors_of", "obituary"]
 
+SAYS_WHY_LINES: Final = 5
+"""Of so many last lines of a log one says why its daemon could not start."""
 KINDS: Final = ("collector", "negotiator", "schedd", "startd", "kbdd", "ckpt_server", "credd", "defrag", "gateway",
                 "rooster", "web")
 """What DAEMON_LIST may name, beside MASTER and instances of these."""
@@ -103,6 +105,15 @@ def _child(config: Config, name: str) -> Child:
 def _environment(text: str) -> dict[str, str]:
     pairs = (item.partition("=") for item in text.strip('"').split(";"))
     return {name.strip(): value.strip() for name, equals, value in pairs if equals and name.strip()}
+
+
+def reason_of(child: Child) -> str:
+    """Why a child that has ended by itself could not start, as its log says last; empty: it does not say so."""
+    for line in reversed(last_lines(child.log, SAYS_WHY_LINES)):
+        _, found, why = line.partition(" cannot start: ")
+        if found and not line.startswith("{"):
+            return why
+    return ""
 
 
 def obituary(effect: Obituary, child: Child, host: str, settings: MasterSettings) -> str:

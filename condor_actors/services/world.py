@@ -316,7 +316,8 @@ def cannot_listen(config: Config, name: str, host: str, ports: Sequence[int],
     if number == errno.EADDRNOTAVAIL:
         return config.unusable("NETWORK_INTERFACE", f"cannot listen at {host}: it is no address of this machine",
                                "one that 'ip address' lists")
-    if len(ports) > 1:
+    ranged = config.text("LOWPORT") is not None and not config.where(port_parameter(config, name))[1]
+    if len(ports) > 1 or (ranged and ports[0] == config.integer("HIGHPORT")):
         return config.unusable("HIGHPORT", f"cannot listen at {host}: none of the ports {min(ports)} to {max(ports)} "
                                f"(LOWPORT to HIGHPORT) can be had: {problem}", "a range with free ports")
     if number == errno.EADDRINUSE:

@@ -5,6 +5,7 @@ As far as certificates go: a machine's is not good before a day ahead of its mak
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -15,6 +16,10 @@ from tests.harness.jumping_clock import JumpingClock
 from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
 
 DAY_S = 86_400
+DURATIONS = ("WallClockTime", "WallClockCheckpoint", "CommittedTime", "SuspensionTime", "TotalTimeClaimedBusy",
+             "TotalTimeUnclaimedIdle", "TotalTimeClaimedIdle", "KeyboardIdle", "JobDuration",
+             "WeightedAccumulatedUsage")
+"""How the attributes end that say how long something took."""
 
 
 @pytest.fixture
@@ -37,7 +42,7 @@ def pool(clock: JumpingClock) -> Iterator[PersonalPool]:
             made.stop()
 
 
-@pytest.mark.parametrize("jumps", [(DAY_S, 0), (-DAY_S // 2, 7 * DAY_S)])
+@pytest.mark.parametrize("jumps", [(DAY_S, 0), (-DAY_S // 2, 7 * DAY_S), (3600, -3600, 0)])
 def test_jobs_run_through_jumps_of_the_clock(pool: PersonalPool, clock: JumpingClock, jumps: tuple[int, ...]) -> None:
     pipe = pool.work / "go"
     os.mkfifo(pipe)
@@ -59,3 +64,6 @@ def test_jobs_run_through_jumps_of_the_clock(pool: PersonalPool, clock: JumpingC
     (job,) = pool.history(str(cluster))
     assert (job["ExitCode"], job["NumJobStarts"]) == (5, 1)
     assert 0 <= job["RemoteWallClockTime"] < DAY_S
+    assert "Traceback" not in pool.logs(10_000)
+    ads = [*pool.history(), *json.loads(pool.run("condor_status", "-any", "-json"))]
+    assert [(name, value) for ad in ads for name, value in ad.items() if name.endswith(DURATIONS) and value < 0] == []

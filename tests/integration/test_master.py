@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.masters import DEADLINE_S, MailServer, Master, tool, until_gone
+from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 
 @pytest.fixture
@@ -206,6 +208,27 @@ def test_a_daemon_whose_configuration_is_wrong_is_not_started_for_ever(tmp_path:
         master.hear("READY=1")
     finally:
         master.end()
+
+
+def test_a_daemon_whose_port_is_taken_is_tried_until_it_is_free() -> None:
+    """The master's log says what is in the way, and where that was said."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, config=f"SCHEDD_PORT = {port}\nMASTER_BACKOFF_CEILING = 5\n")
+        try:
+            pool.run("condor_off", "-daemon", "schedd")
+            until(lambda: "schedd" not in pool.daemons(), "the schedd's end")
+            with socket.create_server(("127.0.0.1", port)):
+                pool.run("condor_on", "-daemon", "schedd")
+                log = pool.dir / "log" / "MasterLog"
+                until(lambda: "SCHEDD is started again in" in log.read_text(), "the master has tried it twice")
+            said = next(line for line in log.read_text().splitlines() if "exited with status 44" in line)
+            assert "SCHEDD_PORT: cannot listen" in said
+            assert f"port {port}: another program has it, which 'ss -ltnp' names" in said
+            until(lambda: pool.tool("condor_q").returncode == 0, "the schedd's answer")
+        finally:
+            pool.stop()
 
 
 def test_condor_master_goes_to_the_background_once_the_master_listens(tmp_path: Path) -> None:

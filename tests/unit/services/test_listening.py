@@ -53,6 +53,13 @@ def test_a_range_without_a_free_port(tmp_path: Path, taken: int) -> None:
     assert f"none of the ports {taken} to {taken + 1} (LOWPORT to HIGHPORT) can be had" in said
 
 
+def test_a_range_of_one_port(tmp_path: Path, taken: int) -> None:
+    config = config_of(tmp_path, f"LOWPORT = {taken}\nHIGHPORT = {taken}")
+    said = str(cannot_listen(config, "startd", "127.0.0.1", [taken], refusal(taken, "127.0.0.1")))
+    assert "(LOWPORT to HIGHPORT) can be had" in said
+    assert f"{tmp_path}/condor_config, line 3: " in said
+
+
 def test_an_address_of_another_machine(tmp_path: Path) -> None:
     config = config_of(tmp_path, "NETWORK_INTERFACE = 192.0.2.7")
     said = str(cannot_listen(config, "startd", "192.0.2.7", [0], refusal(0, "192.0.2.7")))
