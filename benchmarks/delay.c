@@ -1,6 +1,6 @@
 /* A wire with a delay: what comes in at one end goes out at the other, so many microseconds later.
  *
- * delay FD FD MICROSECONDS    each way; the bandwidth is the machine's
+ * delay FD FD MICROSECONDS [BYTES]    each way; so many bytes pass in a second, or as many as the machine can
  *
  * One thread per direction.  Pieces keep the time at which they came; the ring is long enough that reading does
  * not wait for writing.
@@ -25,13 +25,14 @@ struct way {
     _Atomic uint64_t in, out;
     _Atomic uint32_t marks_in, marks_out;
     _Atomic int ended;
+    int64_t busy_until_ns;
     struct {
         int64_t due_ns;
         uint64_t end;
     } marks[MARKS];
 };
 
-static int64_t delay_ns;
+static int64_t delay_ns, bytes_per_s;
 
 static int64_t now_ns(void)
 {
@@ -61,7 +62,9 @@ static void *reader(void *argument)
             continue;
         if (got <= 0)
             break;
-        w->marks[w->marks_in % MARKS].due_ns = now_ns() + delay_ns;
+        int64_t now = now_ns();
+        w->busy_until_ns = (w->busy_until_ns > now ? w->busy_until_ns : now) + (bytes_per_s ? got * 1000000000 / bytes_per_s : 0);
+        w->marks[w->marks_in % MARKS].due_ns = w->busy_until_ns + delay_ns;
         w->marks[w->marks_in % MARKS].end = in + (uint64_t)got;
         w->in = in + (uint64_t)got;
         w->marks_in++;
@@ -108,8 +111,9 @@ int main(int argc, char **argv)
 {
     static struct way ways[2];
     pthread_t threads[4];
-    if (argc != 4)
+    if (argc != 4 && argc != 5)
         return 1;
+    bytes_per_s = argc > 4 ? atoll(argv[4]) : 0;
     int one = atoi(argv[1]), two = atoi(argv[2]);
     delay_ns = atoll(argv[3]) * 1000;
     for (int i = 0; i < 2; i++) {

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -73,9 +73,10 @@ class Starter(threading.Thread):
 
 
 def run(host: ShadowHost, cache: LibraryCache | None, command: Sequence[str], folder: Path, libraries: Sequence[str],
-        owner: str = OWNER) -> Outcome:
-    """Run COMMAND once, with what OWNER has in CACHE (None: nothing is kept)."""
-    ours, theirs = socket.socketpair()
+        owner: str = OWNER, wire: Callable[[socket.socket], socket.socket] = lambda far: far) -> Outcome:
+    """Run COMMAND once, with what OWNER has in CACHE (None: nothing is kept); its channel passes through WIRE."""
+    ours, far = socket.socketpair()
+    theirs = wire(far)
     control, far_control = socket.socketpair()
     starter = Starter(control, cache, owner) if cache is not None else None
     words = [runtime_path(), str(theirs.fileno()), "-", f"control={far_control.fileno()}"]
