@@ -18,7 +18,7 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from condor_actors.machine.standard.library_cache import HEAD, MAGIC, LibraryCache, shelf_name
+from condor_actors.machine.standard.library_cache import HEAD, MAGIC, MOST_CONTENTS, LibraryCache, shelf_name
 from condor_actors.machine.standard.run_library import MOST_ROOMS, MOST_STORED_AT_ONCE, RunLibrary
 
 ALICE, BOB = shelf_name("alice@dom here"), shelf_name("bob@dom here")
@@ -100,6 +100,14 @@ def test_nonsense_is_not_kept(tmp_path: Path, said: bytes) -> None:
     assert cache.add(ALICE, source) == 0
     os.close(source)
     assert lent(cache, ALICE) == []
+
+
+def test_the_same_content_again_and_again_is_not_looked_at_without_end(tmp_path: Path) -> None:
+    cache = LibraryCache(tmp_path, LIMIT)
+    repeated = [b"x"] * (MOST_CONTENTS - 1)
+    with handed_over(*repeated, content(1), content(2)) as source:
+        assert cache.add(ALICE, source) == 2
+    assert lent(cache, ALICE) == [b"x", content(1)]
 
 
 def test_a_file_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:

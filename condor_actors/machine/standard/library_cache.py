@@ -152,7 +152,7 @@ class LibraryCache:
             here = {each.digest for each in shelf.contents}
             coming: dict[bytes, tuple[int, int]] = {}
             at = total = 0
-            while total <= MOST_NEW_BYTES and len(coming) < MOST_CONTENTS:
+            for _ in range(MOST_CONTENTS):  # as the run says, which may say the same without end
                 head = os.pread(source, HEAD.size, at)
                 if len(head) < HEAD.size:
                     break
@@ -160,6 +160,8 @@ class LibraryCache:
                 if magic != MAGIC or not 0 < size <= MOST_NEW_BYTES:
                     break
                 at += HEAD.size
+                if total > MOST_NEW_BYTES:
+                    break
                 if digest not in here and digest not in coming:
                     coming[digest] = at, size
                     total += HEAD.size + _aligned(size)

@@ -104,6 +104,7 @@ def _say(text: str) -> None:
 
 def create(words: Sequence[str]) -> None:
     """Make the pool's authority and this machine's certificate; configure it as the central manager."""
+    from condor_actors.messages.realm import is_realm
     from condor_actors.wire.certificates.authority import create_pool
     from condor_actors.wire.idtokens.signing_keys import SigningKeys
 
@@ -113,7 +114,10 @@ def create(words: Sequence[str]) -> None:
     config, files = _setting()
     place = _place_of_settings(config, options)
     hosts = _own_names(config, options)
-    name = options.get("name", [hosts[0]])[-1]
+    name = options.get("name", [hosts[0].lower().replace(":", "-")])[-1]
+    if not is_realm(name):
+        raise PoolToolError(f"--name {name!r}: a pool's name is of small letters and digits, and of _ . - behind the "
+                            "first of them; at most 63")
     create_pool(files, name, hosts)
     SigningKeys.of(config).make_pool_key()
     _give_to_daemons(config, files)

@@ -51,6 +51,8 @@ def test_from_nothing_to_a_token(place: Path, capsys: pytest.CaptureFixture[str]
         (["join", "nonsense"], "begins with condor1."),
         (["create", "--frob"], "unknown option --frob"),
         (["create", "--name"], "--name needs a value"),
+        *((["create", "--name", name], f"--name {name!r}: a pool's name is of small letters")
+          for name in ("", "a b", "Physics", "département", "a@b", "-x", "x" * 64)),
         (["revoke"], "takes serial numbers"),
     ],
 )
