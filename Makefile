@@ -5,7 +5,7 @@ BIN    := $(CURDIR)/$(VENV)/bin
 STAMP  := $(VENV)/.installed
 NATIVE := $(shell find native -type f -not -name '*.o' 2>/dev/null)
 
-.PHONY: demo test install bytecode manual lint types docs seeds sites fuzz families mutants soak bench clean wheel
+.PHONY: demo test install bytecode manual lint types docs seeds sites fuzz fuzz-parsers fuzz-native families mutants soak bench clean wheel
 .DEFAULT_GOAL := install
 
 install: bytecode manual     ## virtual environment with everything built, condor_* in .venv/bin
@@ -43,8 +43,12 @@ sites: install               ## the six sites of 1994 as real pools, far from on
 	SITES_JOBS=$(or $(JOBS),100) SITES_SEED=$(or $(SEED),1) SITES_KEEP=$(KEEP) \
 		$(BIN)/python -m pytest -m soak -s tests/integration/test_six_sites.py
 
-fuzz: install                ## every parser, the native shadow and its journal, a minute each (SECONDS=number, OTHERS=number for all but those that everything goes through, SEED=number)
+fuzz: fuzz-parsers fuzz-native ## every parser, the native shadow and its journal, a minute each (SECONDS=number, OTHERS=number for all but those that everything goes through, SEED=number)
+
+fuzz-parsers: install
 	$(BIN)/python -m tests.fuzz.parsers --seconds $(or $(SECONDS),60) $(if $(OTHERS),--others $(OTHERS)) --seed $(or $(SEED),1)
+
+fuzz-native: install
 	$(BIN)/python -m tests.native.fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
 
 families: install           ## random families of processes, moved at random moments (CHECKPOINTS=number SEED=number)
