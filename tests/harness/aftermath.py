@@ -19,8 +19,8 @@ SETTLED_WITHIN_S = 240.0
 UNPACKED = ".images"
 """Where images are kept for the next job."""
 TRACEBACK = "Traceback (most recent call last)"
-IN_SPOOL = ("job_queue.sqlite", "startd_claims", "accountant.db", "tokens", "starter_blobs", "owners", "history",
-            "collector", "epoch_history", "schedd_daemon_history")
+IN_SPOOL = ("job_queue.sqlite", "startd_claims", "accountant.db", "tokens", "starter_blobs", "starter_libraries",
+            "owners", "history", "collector", "epoch_history", "schedd_daemon_history")
 """What a pool without jobs has there."""
 
 

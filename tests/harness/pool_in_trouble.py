@@ -162,4 +162,4 @@ def keep_folders(machines: Sequence[Machine], folder: Path) -> None:
             source = machine.dir / part
             if source.is_dir():
                 shutil.copytree(source, folder / machine.name / part, symlinks=True, dirs_exist_ok=True,
-                                ignore=shutil.ignore_patterns("program.*", "copy.*", "starter_blobs"))
+                                ignore=shutil.ignore_patterns("program.*", "copy.*", "starter_*"))
