@@ -12,7 +12,8 @@ import pytest
 
 from condor_actors.dag.run_state import RunSettings
 from condor_actors.tools.dag.dag_files import DagFiles, open_own
-from condor_actors.tools.dag.dagman import _locked, ended_with
+from condor_actors.tools.dag.dagman import ended_with
+from condor_actors.tools.dag.room import locked
 from condor_actors.tools.dag.journal import Journal, JournalError
 from condor_actors.tools.dag.run_files import _append, replace_file
 from condor_actors.tools.lib.command import ToolError
@@ -39,7 +40,7 @@ def files(tmp_path: Path) -> DagFiles:
 def test_a_link_in_the_place_of_the_lock(files: DagFiles, thesis: Path) -> None:
     os.symlink(thesis, files.lock)
     with pytest.raises(ToolError, match="cannot lock"):
-        _locked(files.lock)
+        locked(files.lock)
     assert thesis.read_text() == "years of work"
 
 

@@ -71,7 +71,7 @@ class LimitWatch:
             "shut in by {parts}", slot=claim.slot_name, memory=claim.memory_mib, how=self.memory_in_force,
             processes=settings.run.max_processes or "any number",
             who="control group" if counted else "limit of the account",
-            disk=claim.disk,
+            disk=str(claim.disk),
             parts=", ".join(settings.confine) or "nothing")
 
     def look(self) -> None:

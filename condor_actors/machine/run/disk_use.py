@@ -32,7 +32,7 @@ MOST_OPEN = 100_000
 """So many descriptors of a run are looked at; a job that has more of them is not kept waiting for the rest."""
 LEAST_BLOCKS = 2
 """What an empty file counts for: a file system has so many files and no more."""
-HELD = 64
+MOST_HELD = 64
 """So many folders on the way down are kept open."""
 OPENING = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -86,7 +86,7 @@ class _Tree:
                     self._look_at(entry, level)
         except OSError as error:
             self.closed += isinstance(error, PermissionError)
-        if len(self._way) > HELD + 1:
+        if len(self._way) > MOST_HELD + 1:
             os.close(self._way[-2].folder)
             self._way[-2].folder = -1
 

@@ -58,7 +58,7 @@ python={python}
 began=$(date +%s)
 place=$(mktemp -d "${{SLURM_TMPDIR:-${{TMPDIR:-/tmp}}}}/condor-annex.XXXXXX") || exit 1
 master=
-leave() {{ trap '' TERM; [ -z "$master" ] || kill -TERM "$master" 2>/dev/null; leaving=yes; }}
+leave() {{ trap : TERM; [ -z "$master" ] || kill -TERM "$master" 2>/dev/null; leaving=yes; }}
 trap leave TERM INT
 leaving=
 trap 'rm -rf "$place"' EXIT
@@ -102,6 +102,7 @@ rm -f "$token"
 left=$((began + {stay_s} - $(date +%s)))
 timeout --foreground --preserve-status $((left > 0 ? left : 1)) "$python" -P -m condor_actors.services master &
 master=$!
+[ -z "$leaving" ] || kill -TERM "$master" 2>/dev/null  # told after it began, and before its number was known here
 while kill -0 "$master" 2>/dev/null; do wait "$master"; status=$?; done
 tail -n 200 "$place/log/MasterLog" "$place/log/StartdLog" "$place/log/StarterHostLog" 2>/dev/null
 exit "${{status:-0}}"

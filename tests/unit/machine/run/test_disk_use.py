@@ -118,7 +118,7 @@ def test_no_depth_is_too_much_and_no_descriptor_stays(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_moved_ends_no_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the way back its ".." is another one than the walk came from."""
-    monkeypatch.setattr(disk_use, "HELD", 1)
+    monkeypatch.setattr(disk_use, "MOST_HELD", 1)
     inner = tmp_path / "a" / "b" / "c" / "d"
     inner.mkdir(parents=True)
     (tmp_path / "large").write_bytes(b"x" * (512 << 10))
