@@ -13,8 +13,8 @@ import pytest
 from condor_actors.dag.run_state import RunSettings
 from condor_actors.tools.dag.dag_files import DagFiles, open_own
 from condor_actors.tools.dag.dagman import ended_with
-from condor_actors.tools.dag.room import locked
 from condor_actors.tools.dag.journal import Journal, JournalError
+from condor_actors.tools.dag.room import locked
 from condor_actors.tools.dag.run_files import _append, replace_file
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.submit_files import check_name
