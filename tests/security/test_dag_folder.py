@@ -14,8 +14,8 @@ from condor_actors.dag.run_state import RunSettings
 from condor_actors.tools.dag.dag_files import DagFiles, open_own
 from condor_actors.tools.dag.dagman import ended_with
 from condor_actors.tools.dag.journal import Journal, JournalError
-from condor_actors.tools.dag.room import locked
-from condor_actors.tools.dag.run_files import _append, replace_file
+from condor_actors.tools.dag.room import append_lines, locked
+from condor_actors.tools.dag.run_files import replace_file
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.submit_files import check_name
 
@@ -84,7 +84,7 @@ def test_links_where_a_submission_writes(files: DagFiles, tmp_path: Path, suffix
 def test_a_link_where_a_run_tells_what_happens(files: DagFiles, thesis: Path) -> None:
     os.symlink(thesis, files.out)
     with pytest.raises(OSError, match="symbolic links"):
-        _append(files.out, ["a line"])
+        append_lines(files.out, ["a line"])
     assert thesis.read_text() == "years of work"
 
 
