@@ -114,12 +114,14 @@ def test_a_reader_at_home_is_no_hindrance(shared: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user")
-def test_another_users_mark_means_nothing(shared: Path) -> None:
-    """Its name can be guessed: who takes it keeps nobody from mapping."""
+@pytest.mark.parametrize("visitors", [0, 3], ids=["open", "full"])
+def test_another_users_mark_means_nothing(visitors: int, shared: Path) -> None:
+    """Its name can be guessed: a process that takes it keeps nobody from mapping, also if it takes no more visitors."""
     found = shared.stat()
     name = f"condor-mapped/0/{found.st_dev:x}/{found.st_ino:x}"
     takes = (f"import os, socket\nos.setuid(65534)\ns = socket.socket(socket.AF_UNIX)\ns.bind('\\0{name}')\n"
-             "s.listen()\nprint('taken', flush=True)\ninput()")
+             f"s.listen(0)\nkept = [socket.socket(socket.AF_UNIX) for _ in range({visitors})]\nfor each in kept:\n"
+             f"    each.setblocking(False)\n    each.connect_ex('\\0{name}')\nprint('taken', flush=True)\ninput()")
     with running(sys.executable, "-c", takes, says="taken"), \
             running(*away(sys.executable, "-c", MAPS, shared, "2"), says="mapped"):
         pass

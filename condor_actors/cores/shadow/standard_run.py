@@ -51,9 +51,8 @@ from condor_actors.messages.run import Reattached, StopRun
 from condor_actors.messages.shadow_host import StartRun
 
 __all__ = [
-    "CheckpointFacts", "Checkpointed", "CloseHome", "HomeEnded", "HomeFailed", "HomeOpen", "HomeStatistics", "NotTaken",
-    "OpenHome", "ProgramExited", "StandardRun",
-    "HomeProblem",
+    "CheckpointFacts", "Checkpointed", "CloseHome", "HomeEnded", "HomeFailed", "HomeOpen", "HomeProblem",
+    "HomeStatistics", "NotTaken", "OpenHome", "ProgramExited", "StandardRun",
 ]
 
 APART_S = 60.0

@@ -18,8 +18,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MOST_WAITING = 8 /* of a mark, where nobody is ever let in */ };
-
 static socklen_t mark_name(const struct stat *st, struct sockaddr_un *to)
 {
     *to = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -28,14 +26,15 @@ static socklen_t mark_name(const struct stat *st, struct sockaddr_un *to)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-/* Whether the mark is one that this user's process has made: others may use any name. */
+/* Whether the mark is one that this user's process has made: others may use any name.  Nobody is ever let in, so one that
+ * takes no more visitors says nothing of whose it is, and counts for nothing. */
 static bool is_ours(const struct sockaddr_un *name, socklen_t size)
 {
     struct ucred peer = {0};
     socklen_t room = sizeof peer;
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const bool ours = fd >= 0 && (connect(fd, (const struct sockaddr *)name, size) == 0 || errno == EAGAIN) &&
-                      (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &room) < 0 || peer.pid == 0 || peer.uid == geteuid());
+    const bool ours = fd >= 0 && connect(fd, (const struct sockaddr *)name, size) == 0 &&
+                      getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &room) == 0 && peer.uid == geteuid();
     if (fd >= 0)
         close(fd);
     return ours;
@@ -48,7 +47,7 @@ static int mark_mapped(const struct stat *st, bool *elsewhere)
     const socklen_t size = mark_name(st, &name);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     *elsewhere = false;
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&name, size) == 0 && listen(fd, MOST_WAITING) == 0)
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&name, size) == 0 && listen(fd, SOMAXCONN) == 0)
         return fd;
     *elsewhere = fd >= 0 && errno == EADDRINUSE && is_ours(&name, size);
     if (fd >= 0)
