@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.pool_fixture import until
-from tests.security.local_users import SharedPool, a_shared_pool
+from tests.security.local_users import NEED_USERS, SharedPool, a_shared_pool
+
+pytestmark = NEED_USERS
 
 EXIT = """#!/bin/sh
 cat > hooked
